@@ -38,7 +38,7 @@ export { findListedAt } from './scans/store.ts';
 export type { PollIntervals } from './schedule/intervals.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
 export type { Pricing } from './schedule/pricing.ts';
-export type { ServiceState } from './service/state.ts';
+export { announcementFields, type ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
 export { deleteFinished, expedite, listLastRecords } from './targets-store.ts';

@@ -81,8 +81,10 @@ const service = z.object({
   service: z.literal('upstream'),
   previous: z.string().nullable(),
   current: z.string(),
-  start: z.string().nullable(),
-  end: z.string().nullable(),
+  start: z.string().nullable().describe('The announced start; UTC is assumed'),
+  start_text: z.string().nullable().describe('As the service wrote it'),
+  end: z.string().nullable().describe('The announced end; UTC is assumed'),
+  end_text: z.string().nullable(),
   message: z.string().nullable(),
 });
 const observer = z.object({

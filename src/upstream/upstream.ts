@@ -77,6 +77,8 @@ export interface Upstream extends Reads {
   syncQuota(): Promise<void>;
   /** Removes the deadlines that the service has set, for all daemons; for people only. */
   clearDeadlines(): Promise<void>;
+  /** The service was down: the rate of polls of all daemons begins low and rises. */
+  slowStart(): Promise<void>;
   /** Ends all waits, lets open requests finish by their deadlines, and closes connections. */
   close(): Promise<void>;
 }
@@ -129,6 +131,10 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     shareAmong: (daemons, pollers) => budget.shareAmong(daemons, pollers),
     async syncQuota() {
       await quota.sync();
+      budget.refresh();
+    },
+    async slowStart() {
+      await quota.slowStart();
       budget.refresh();
     },
     async clearDeadlines() {

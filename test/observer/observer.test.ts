@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
-  availableSince,
   listLastRecords,
   listObservations,
   type TargetRef,
@@ -45,12 +44,6 @@ async function nextInMs(ref: TargetRef): Promise<number> {
     select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
   return (rows[0]?.at ?? Number.NaN) - clock.now();
 }
-async function eventTypes(): Promise<string[]> {
-  const rows = await database.db.sql<{ type: string }[]>`
-    select type from tallyhook.events order by recorded_at, subject_seq`;
-  return rows.map(({ type }) => type);
-}
-
 describe('Polling', () => {
   it('An added target is polled, recorded, and due again after the shortest gap', async () => {
     const observer = await openObserver();
@@ -199,102 +192,5 @@ describe('A target of an open operation', () => {
     clock.advance(5_000);
     await record(give('undecided', -5));
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
-  });
-});
-
-describe('Probes', () => {
-  it('are made at once after a poll is answered with maintenance', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.probeOnce(clock.now());
-    sandbox.control.maintenance({ state: 'on' });
-    clock.advance(1_000);
-    await observer.runOnce(clock.now());
-    expect(await availableSince(database.db)).toBe(Number.POSITIVE_INFINITY);
-    expect(await eventTypes()).toEqual(['service.maintenance_started']);
-  });
-
-  it('continue at their interval during a maintenance that a poll has detected', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.probeOnce(clock.now());
-    sandbox.control.maintenance({ state: 'on' });
-    clock.advance(1_000);
-    await observer.runOnce(clock.now());
-    for (let i = 0; i < 3; i++) {
-      clock.advance(5_000);
-      const { nextAt } = await observer.runOnce(clock.now());
-      expect(nextAt).toBe(clock.now() + 5_000);
-    }
-    sandbox.control.maintenance({ state: 'off' });
-    clock.advance(5_000);
-    await observer.runOnce(clock.now());
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-  });
-
-  it('report the start and the end of maintenance once, and stop polls in between', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.probeOnce(clock.now());
-    const since = await availableSince(database.db);
-    sandbox.control.maintenance({ state: 'on' });
-    clock.advance(30_000);
-    await observer.probeOnce(clock.now());
-    expect(await availableSince(database.db)).toBe(Number.POSITIVE_INFINITY);
-    for (let i = 0; i < 3; i++) {
-      clock.advance(5_000);
-      await observer.probeOnce(clock.now());
-      expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
-    }
-    sandbox.control.maintenance({ state: 'off' });
-    clock.advance(5_000);
-    await observer.probeOnce(clock.now());
-    expect(await eventTypes()).toEqual([
-      'service.maintenance_started',
-      'service.maintenance_ended',
-    ]);
-    expect(await availableSince(database.db)).toBeGreaterThan(since);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-  });
-
-  it('report an announcement once, and polls continue', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.probeOnce(clock.now());
-    sandbox.control.maintenance({ state: 'announced', start_in_ms: 3_600_000, message: 'soon' });
-    for (let i = 0; i < 3; i++) {
-      clock.advance(30_000);
-      await observer.probeOnce(clock.now());
-    }
-    expect(await eventTypes()).toEqual(['service.maintenance_announced']);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-  });
-
-  it('of two daemons at once report each change once and count one failure', async () => {
-    const observers = [await openObserver(1), await openObserver(2)];
-    const probe = () => Promise.all(observers.map((observer) => observer.probeOnce(clock.now())));
-    sandbox.control.maintenance({ state: 'on' });
-    await probe();
-    expect(await eventTypes()).toEqual(['service.maintenance_started']);
-    sandbox.control.maintenance({ state: 'off' });
-    clock.advance(5_000);
-    await probe();
-    expect(await eventTypes()).toHaveLength(2);
-    sandbox.control.addFault({ kind: 'dropped', endpoint: 'maintenance', count: 6 });
-    clock.advance(30_000);
-    await probe();
-    const [row] = await database.db.sql`select state, failures from tallyhook.service_state`;
-    expect(row).toMatchObject({ state: 'active', failures: 1 });
-  });
-
-  it('report the service as unreachable after three failures, and as recovered after an answer', async () => {
-    const observer = await openObserver();
-    await observer.probeOnce(clock.now());
-    sandbox.control.addFault({ kind: 'dropped', endpoint: 'maintenance', count: 4 });
-    for (let i = 0; i < 5; i++) {
-      clock.advance(30_000);
-      await observer.probeOnce(clock.now());
-    }
-    expect(await eventTypes()).toEqual(['service.unreachable', 'service.recovered']);
   });
 });

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import {
   type Announced,
   afterProbe,
+  announcementFields,
   mayPoll,
+  nextProbeAt,
   type ProbeResult,
+  runningMs,
   type Service,
 } from '../../src/observer/service/state.ts';
 
@@ -142,5 +145,65 @@ describe('The state of the service', () => {
     ['unreachable', false],
   ] as const)('Polls are made while it is %s: %s', (state, may) => {
     expect(mayPoll(state)).toBe(may);
+  });
+});
+
+describe('An announcement', () => {
+  it('is shown as instants, in UTC, beside the texts of the service', () => {
+    expect(announcementFields({ ...ANNOUNCED, end: 'about noon' })).toEqual({
+      ...{ start: '2026-01-01T02:00:00.000Z', start_text: '2026-01-01 02:00:00' },
+      ...{ end: null, end_text: 'about noon', message: 'soon' },
+    });
+  });
+
+  it('that was withdrawn does not end an outage, nor does one begin with it', () => {
+    const announced = afterProbe(service('active'), probed('READY', ANNOUNCED), 5_000).service;
+    expect(announced).toMatchObject({ downFrom: null, downUntil: null });
+    const withdrawn = afterProbe(announced, probed('ACTIVE'), 6_000).service;
+    expect(withdrawn).toMatchObject({ downFrom: null, downUntil: null });
+  });
+});
+
+describe('The next probe', () => {
+  const TIMES = { probeMs: 30_000, probeDownMs: 5_000 };
+  const NOW = Date.parse('2026-01-01T02:00:00Z');
+  const until = (end: string | null) => ({ announced: { start: null, end, message: null } });
+  it.each([
+    ['is made in turn while the service is available', service('active'), 30_000],
+    ['is made soon after one without an answer', service('active', { failures: 1 }), 5_000],
+    ['is made soon while the end of a maintenance is not known', service('maintenance'), 5_000],
+    [
+      'is made seldom until the announced end',
+      service('maintenance', until('2026-01-01 03:00:00')),
+      30_000,
+    ],
+    ['is made at the announced end', service('maintenance', until('2026-01-01 02:00:12')), 12_000],
+    [
+      'is made soon after the announced end',
+      service('maintenance', until('2026-01-01 01:59:00')),
+      5_000,
+    ],
+    [
+      'is made at the announced start',
+      service('announced', {
+        announced: { start: '2026-01-01 02:00:07', end: null, message: null },
+      }),
+      7_000,
+    ],
+  ])('%s', (_title, state, afterMs) => {
+    expect(nextProbeAt(state, TIMES, NOW) - NOW).toBe(afterMs);
+  });
+});
+
+describe('The clock of what waits for the service', () => {
+  it('stands still from the start of an outage to its end, also if a failure begins it', () => {
+    const down = afterProbe(service('active', { failures: 2 }), none, 10_000).service;
+    const later = afterProbe(down, probed('INACTIVE'), 20_000).service;
+    expect(runningMs(later, 4_000, 25_000)).toBe(6_000);
+    const back = afterProbe(later, probed('ACTIVE'), 30_000).service;
+    expect(back).toMatchObject({ downFrom: 10_000, downUntil: 30_000 });
+    expect(runningMs(back, 4_000, 35_000)).toBe(11_000);
+    expect(runningMs(back, 15_000, 35_000)).toBe(5_000);
+    expect(runningMs(back, 31_000, 35_000)).toBe(4_000);
   });
 });

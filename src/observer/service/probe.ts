@@ -7,7 +7,14 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
-import { afterProbe, mayPoll, type ProbeResult, type Service } from './state.ts';
+import {
+  afterProbe,
+  announcementFields,
+  mayPoll,
+  nextProbeAt,
+  type ProbeResult,
+  type Service,
+} from './state.ts';
 import * as store from './store.ts';
 
 interface Deps {
@@ -32,12 +39,15 @@ export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
   const probe = probeResultOf(
     await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)),
   );
-  return db.begin(async (tx) => {
+  const { probeAt, isBack } = await db.begin(async (tx) => {
     const dueAt = await store.lockService(tx);
     // Another daemon has stored a newer probe.
-    if (dueAt !== undefined && dueAt !== before?.nextProbeAt) return dueAt;
+    if (dueAt !== undefined && dueAt !== before?.nextProbeAt)
+      return { probeAt: dueAt, isBack: false };
     return saveProbe(tx, outbox, settings, probe, clock.now());
   });
+  if (isBack) await upstream.slowStart();
+  return probeAt;
 }
 
 async function saveProbe(
@@ -46,23 +56,21 @@ async function saveProbe(
   settings: ProbeSettings,
   probe: ProbeResult,
   now: Instant,
-): Promise<Instant> {
+): Promise<{ probeAt: Instant; isBack: boolean }> {
   const found = await store.findService(tx);
   const before: Service = found ?? {
     ...{ state: 'active', since: now, announced: null, failures: 0 },
     ...{ downFrom: null, downUntil: null },
   };
   const { service, events } = afterProbe(before, probe, now);
-  const down = !mayPoll(service.state);
-  const nextProbeAt =
-    now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
-  await store.saveService(tx, service, nextProbeAt);
-  const announced = 'announced' in probe ? probe.announced : before.announced;
+  const probeAt = nextProbeAt(service, settings, now);
+  await store.saveService(tx, service, probeAt);
+  const announced = service.announced ?? before.announced;
   await outbox.emit(
     tx,
     events.map((type) => serviceEvent(type, before, service, announced, now)),
   );
-  return nextProbeAt;
+  return { probeAt, isBack: !mayPoll(before.state) && mayPoll(service.state) };
 }
 
 function serviceEvent(
@@ -76,9 +84,7 @@ function serviceEvent(
     service: 'upstream' as const,
     previous: before.state,
     current: after.state,
-    start: announced?.start ?? null,
-    end: announced?.end ?? null,
-    message: announced?.message ?? null,
+    ...announcementFields(announced),
   };
   return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
 }

@@ -3,7 +3,7 @@
  * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so
  * that maintenance raises no alarms.
  */
-import type { Instant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { EventType } from '../../outbox/events.ts';
 
 export type ServiceState = 'active' | 'announced' | 'maintenance' | 'unreachable';
@@ -46,6 +46,47 @@ export type ProbeResult =
   /** Not asked, or answered with a limit: it says nothing about the state. */
   | { status: 'postponed' };
 
+const TEXT = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)$/;
+
+/**
+ * The instant of a text such as `2026-01-31 10:00:00`. The service names no time zone; UTC is
+ * assumed. Undefined for any other text.
+ */
+export function announcedAt(text: string | null | undefined): Instant | undefined {
+  const [, day, time] = TEXT.exec(text ?? '') ?? [];
+  const at = Date.parse(`${day}T${time}Z`);
+  return Number.isNaN(at) ? undefined : at;
+}
+
+/** The announcement as events and the API show it: instants beside the service's own texts. */
+export function announcementFields(announced: Announced | null) {
+  const { start = null, end = null, message = null } = announced ?? {};
+  const rfc3339 = (text: string | null) => {
+    const at = announcedAt(text);
+    return at === undefined ? null : isoText(at);
+  };
+  return {
+    ...{ start: rfc3339(start), start_text: start, end: rfc3339(end), end_text: end },
+    message,
+  };
+}
+
+/**
+ * When to probe next. While the service is down seldom until the announced end, and at once then;
+ * before the announced start no later than that.
+ */
+export function nextProbeAt(
+  { state, announced, failures }: Service,
+  { probeMs, probeDownMs }: { probeMs: number; probeDownMs: number },
+  now: Instant,
+): Instant {
+  const down = !mayPoll(state);
+  const changesAt = announcedAt(down ? announced?.end : announced?.start);
+  const isAhead = changesAt !== undefined && changesAt > now && failures === 0;
+  const usualMs = (down && !isAhead) || failures > 0 ? probeDownMs : probeMs;
+  return isAhead ? Math.min(changesAt, now + usualMs) : now + usualMs;
+}
+
 /** Consecutive failed probes after which the service counts as unreachable. */
 export const FAILURES_MAX = 3;
 
@@ -80,7 +121,8 @@ export function afterProbe(
     ...outage,
     state,
     since: state === service.state ? service.since : at,
-    announced: state === 'active' ? null : probe.announced,
+
+    announced: state === 'active' ? null : announcementOf(service, probe.announced),
     failures: 0,
   };
   const events: EventType[] = [];
@@ -102,6 +144,12 @@ function downSince({ state, downFrom, downUntil }: Service, at: Instant): Outage
 
 export function mayPoll(state: ServiceState): boolean {
   return state === 'active' || state === 'announced';
+}
+
+/** The announcement that stands: a 503 says nothing of the one before. */
+function announcementOf({ announced }: Service, probed: Announced): Announced {
+  const { start, end, message } = probed;
+  return start === null && end === null && message === null ? (announced ?? probed) : probed;
 }
 
 function sameAnnouncement(a: Announced | null, b: Announced): boolean {

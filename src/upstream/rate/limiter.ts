@@ -21,6 +21,15 @@ export function rateAt({ rate, risesFrom }: RateLimit, ceiling: number, now: Ins
   return Math.min(Math.max(risen, RATE_MIN_PER_S), ceiling);
 }
 
+/** After an outage of the service its rate is so much of what it was. */
+const SLOW_START = 0.25;
+
+/** The limit after an outage: it rises from there, so that what was due does not come at once. */
+export function slowStart(limit: RateLimit, ceiling: number, now: Instant): RateLimit {
+  const rate = Math.max(rateAt(limit, ceiling, now) * SLOW_START, RATE_MIN_PER_S);
+  return { rate, risesFrom: now };
+}
+
 /**
  * The limit after a throttling. Further ones before `risesFrom` count as the same one, because
  * their requests were open together.

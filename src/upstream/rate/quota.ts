@@ -10,7 +10,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs, RETRY_AFTER_MAX_MS } from '../../kernel/retry.ts';
 import type { QuotaState, QuotaStore, TrafficClass } from '../types.ts';
-import { type RateLimit, rateAt, throttle } from './limiter.ts';
+import { type RateLimit, rateAt, slowStart, throttle } from './limiter.ts';
 
 interface QuotaDeps {
   store: QuotaStore;
@@ -42,7 +42,7 @@ export class Quota {
   readonly #ceiling: number;
   readonly #blockedUntil = new Map<TrafficClass, Instant>();
   #limit: RateLimit;
-  /** True once `#limit` comes from a throttling. */
+  /** True once `#limit` comes from a throttling or an outage. */
   #throttled = false;
   #throttlesInARow = 0;
   /** What could not be stored; `sync` tries again. */
@@ -91,6 +91,13 @@ export class Quota {
   /** Stops polls until then without lowering their rate. Resolves like `throttled`. */
   async stopPolls(until: Instant): Promise<void> {
     this.#block('polls', until);
+    await this.#save('polls');
+  }
+
+  /** The service was down: the rate begins low and rises again. Resolves like `throttled`. */
+  async slowStart(): Promise<void> {
+    this.#limit = slowStart(this.#limit, this.#ceiling, this.#deps.clock.now());
+    this.#throttled = true;
     await this.#save('polls');
   }
 

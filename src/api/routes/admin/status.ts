@@ -3,7 +3,12 @@ import { z } from '@hono/zod-openapi';
 import { listLiving } from '../../../db/leases.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import type { Role } from '../../../kernel/roles.ts';
-import { countTargets, findService, type Pricing } from '../../../observer/observer.ts';
+import {
+  announcementFields,
+  countTargets,
+  findService,
+  type Pricing,
+} from '../../../observer/observer.ts';
 import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
@@ -44,12 +49,14 @@ const status = z
       since: instant.nullable(),
       announced: z
         .object({
-          start: z.string().nullable(),
-          end: z.string().nullable(),
+          start: instant.nullable(),
+          start_text: z.string().nullable(),
+          end: instant.nullable(),
+          end_text: z.string().nullable(),
           message: z.string().nullable(),
         })
         .nullable()
-        .openapi({ description: 'As the service announced it' }),
+        .openapi({ description: 'As the service announced it; UTC is assumed' }),
     }),
     freeze: freeze
       .nullable()
@@ -155,7 +162,7 @@ async function serviceOutput(db: ApiDeps['db']) {
   return {
     state: found?.state ?? ('not_probed' as const),
     since: instantText(found?.since ?? null),
-    announced: found?.announced ?? null,
+    announced: found?.announced ? announcementFields(found.announced) : null,
   };
 }
 

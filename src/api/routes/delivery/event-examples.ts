@@ -79,8 +79,10 @@ const service = {
   service: 'upstream' as const,
   previous: 'active',
   current: 'maintenance',
-  start: '2026-01-31 10:00:00',
-  end: '2026-01-31 12:00:00',
+  start: '2026-01-31T10:00:00.000Z',
+  start_text: '2026-01-31 10:00:00',
+  end: '2026-01-31T12:00:00.000Z',
+  end_text: '2026-01-31 12:00:00',
   message: 'Scheduled maintenance',
 };
 const period = {
