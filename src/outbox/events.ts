@@ -54,8 +54,9 @@ const tokenState = z.object({
 const cause = z
   .string()
   .describe(
-    "The id of the operation that caused the change, 'external' if none of ours did, 'unknown' " +
-      'while a mint of ours whose outcome is open may have made the token',
+    'The id of the operation whose hash or effect proves that it caused the change, ' +
+      "'external' if none of ours did, 'unknown' if one of several did, or while a mint of ours " +
+      'whose outcome is open may have made the token',
   );
 const tokenChange = token.extend({ cause, previous: tokenState.nullable(), current: tokenState });
 

@@ -9,7 +9,7 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
-import type { Operation } from '../../operations/operations.ts';
+import type { Kind, Operation } from '../../operations/operations.ts';
 import type { EventType } from '../../outbox/events.ts';
 
 export const COMPLETE = 1;
@@ -130,6 +130,39 @@ export function hasEffect(operation: Operation, token: TokenState): boolean {
     default:
       return false;
   }
+}
+
+/** The kinds of operations that can cause a change; none locks a token. */
+const CAUSES: { [type in EventType]?: readonly Kind[] } = {
+  'token.minted': ['mint', 'mint_sequential'],
+  'token.transferred': ['transfer_from'],
+  'token.extra_data_changed': ['set_extra_data'],
+  'token.burned': ['burn'],
+};
+
+/**
+ * The operation that a change of a token proves: the token has the effect that such an operation
+ * has, and its hash if one of several must be told apart; the status is that of the hash.
+ * @param since when the token was observed before; what had settled by then caused nothing since
+ * @returns 'unknown' when several cannot be told apart, undefined when none of ours did it
+ */
+export function causeOf(
+  type: EventType,
+  token: TokenState,
+  operations: readonly Operation[],
+  since: Instant | undefined,
+): string | undefined {
+  const hashed = operations.find((o) => o.txHash !== null && o.txHash === token.lastTxHash);
+  if (type === 'token.status_changed') return hashed?.id;
+  const able = operations.filter(
+    (operation) =>
+      CAUSES[type]?.includes(operation.kind) &&
+      operation.outcome !== 'not_executed' &&
+      (operation.settledAt === null || since === undefined || operation.settledAt >= since) &&
+      (operation.kind === 'burn' || hasEffect(operation, token)),
+  );
+  if (hashed && able.includes(hashed)) return hashed.id;
+  return able.length > 1 ? 'unknown' : able[0]?.id;
 }
 
 export function sameAddress(a: string | null, b: string | null): boolean {

@@ -21,6 +21,7 @@ import { findToken, saveToken, type Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
 import {
+  causeOf,
   changesOf,
   endingOf,
   isMoving,
@@ -178,15 +179,15 @@ function changeEvents(
   observation: UnprocessedObservation,
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
-  const cause = causeOf(token.lastTxHash, operations) ?? other;
   const mintedByUs = operations.some(
     (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
   );
   // An absent token that is present was minted meanwhile, or again.
   const minted = mintedByUs || isNew || before?.presence === 'absent';
-  return changesOf(known, token, minted).map((type) =>
-    tokenEvent(type, token, known, cause, observation.endedAt),
-  );
+  return changesOf(known, token, minted).map((type) => {
+    const cause = causeOf(type, token, operations, before?.observedAt) ?? other;
+    return tokenEvent(type, token, known, cause, observation.endedAt);
+  });
 }
 
 function burnedEvent(
@@ -195,12 +196,8 @@ function burnedEvent(
   operations: readonly Operation[],
   observation: UnprocessedObservation,
 ): EventDraft {
-  const burn = operations.find((o) => o.kind === 'burn' && o.outcome !== 'not_executed');
-  return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.endedAt);
-}
-
-function causeOf(hash: string | null, operations: readonly Operation[]): string | undefined {
-  return operations.find((o) => o.txHash !== null && o.txHash === hash)?.id;
+  const cause = causeOf('token.burned', before, operations, before.observedAt) ?? 'external';
+  return tokenEvent('token.burned', token, before, cause, observation.endedAt);
 }
 
 function tokenEvent(

@@ -81,6 +81,43 @@ describe('A token', () => {
     ]);
   });
 
+  it('A lock or a transfer made elsewhere is not blamed on the operation with the last hash', async () => {
+    const token = scenario();
+    await token.observe();
+    const id = await token.setData('{"a":1}');
+    const hash = freshHash();
+    await rig.acceptHash(id, hash);
+    await token.observe({ lastTxHash: hash, extraData: '{"a":1}', locked: true });
+    await token.observe({ owner: token.other });
+    const events = await rig.events(token.subject);
+    expect(events.map(({ type, data }) => [type, data.cause])).toEqual([
+      ['token.locked', 'external'],
+      ['token.extra_data_changed', id],
+      ['token.transferred', 'external'],
+    ]);
+  });
+
+  it('A change is ascribed to the operation with its effect, also under a later hash', async () => {
+    const token = scenario();
+    await token.observe();
+    const moved = await token.transfer();
+    await rig.acceptHash(moved, freshHash());
+    const changed = await token.setData('{"b":2}');
+    const hash = freshHash();
+    await rig.acceptHash(changed, hash);
+    await token.observe({ lastTxHash: hash, owner: token.other, extraData: '{"b":2}' });
+    const events = await rig.events(token.subject);
+    expect(events.map(({ type, data }) => [type, data.cause])).toEqual([
+      ['token.transferred', moved],
+      ['token.extra_data_changed', changed],
+    ]);
+    // What has settled is not the cause of the same change later.
+    await token.observe({ extraData: '' });
+    await token.observe({ extraData: '{"b":2}', lastTxHash: freshHash() });
+    const causes = (await rig.events(token.subject)).map(({ data }) => data.cause);
+    expect(causes.slice(2)).toEqual(['external', 'external']);
+  });
+
   it('A token is burned only after two absences in a row', async () => {
     const token = scenario();
     await token.observe();
