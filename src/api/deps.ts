@@ -29,7 +29,7 @@ export interface ApiDeps {
   reportedOperations: ReportedOperations;
   observer: Pick<
     Observer,
-    'watch' | 'watchMany' | 'unwatch' | 'unwatchMany' | 'pricing' | 'maximumAgeMs'
+    'watch' | 'watchMany' | 'unwatch' | 'unwatchMany' | 'pricing' | 'nextPollAt' | 'maximumAgeMs'
   >;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;

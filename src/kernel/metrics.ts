@@ -134,6 +134,10 @@ function pollingGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'poll_price_seconds',
       'Seconds of undetected change that a poll of a steady target must be expected to save',
     ),
+    pollBudget: gauge(
+      'poll_budget_per_second',
+      'Polls per second that all daemons have left for steady targets',
+    ),
     pollInterval: gauge('poll_interval_seconds', 'Mean interval between polls of a steady target'),
     maximumAge: gauge(
       'poll_maximum_age_seconds',

@@ -60,6 +60,8 @@ export interface Observer extends Watches {
   probeOnce(now: Instant): Promise<Instant>;
   /** Adds targets. */
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
+  /** When the next poll is due that no daemon has begun; null without targets. */
+  nextPollAt(): Promise<Instant | null>;
   /** The present price of a poll, and the intervals that follow for steady targets. */
   pricing(): Promise<Pricing>;
   /**
@@ -124,6 +126,10 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     pricing,
     maximumAgeMs: pricing.maximumAgeMs,
     pendingPolls: makePendingPolls(deps),
+    async nextPollAt() {
+      const next = await store.nextDue(db);
+      return next === store.NEVER ? null : next;
+    },
     async runOnce(now, signal, onUnprocessed = () => {}) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.

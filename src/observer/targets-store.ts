@@ -209,7 +209,7 @@ export async function claimDue(
           : sql`not pending and not exists (select from tallyhook.unprocessed_observations
               where problem is null and process_at < ${behind})`
       }
-    order by next_poll_at limit ${RANKED_MAX} for update skip locked`;
+    order by next_poll_at limit ${pending ? limit : RANKED_MAX} for update skip locked`;
   return sql<DueTarget[]>`
     with pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
       select name from (

@@ -12,6 +12,8 @@ export interface Pricing {
   price: number;
   /** Of the intervals of steady targets; `maxMs` is the guaranteed maximum age. */
   bounds: IntervalBounds;
+  /** Polls per second that all daemons have left for steady targets. */
+  budgetPerS: number;
   /** Polls of steady targets per second, of all daemons, and the mean interval of a target. */
   perS: number;
   intervalMs: number | null;
@@ -23,7 +25,7 @@ interface Deps {
   db: Db;
   clock: Clock;
   budget: BudgetView;
-  metrics: Pick<Metrics, 'pollPrice' | 'pollInterval' | 'maximumAge' | 'oldestPoll'>;
+  metrics: Pick<Metrics, 'pollPrice' | 'pollBudget' | 'pollInterval' | 'maximumAge' | 'oldestPoll'>;
   settings: PollIntervals & { minGapMs: number };
 }
 
@@ -39,14 +41,16 @@ export function makePricing(deps: Deps) {
     const { classes, targets, oldestPollAt } = await readTargets();
     const maxMs = maximumAgeMs(settings, targets, budget.steadyMinPerS());
     const bounds = { minMs: settings.minGapMs, maxMs };
-    const price = priceOf(classes, budget.steadyPerS(), bounds);
-    const perS = Math.min(pollsPerS(classes, price, bounds), budget.steadyPerS());
+    const budgetPerS = budget.steadyPerS();
+    const price = priceOf(classes, budgetPerS, bounds);
+    const perS = Math.min(pollsPerS(classes, price, bounds), budgetPerS);
     const intervalMs = perS > 0 ? (targets / perS) * 1000 : null;
     metrics.pollPrice.set(price);
+    metrics.pollBudget.set(budgetPerS);
     metrics.pollInterval.set((intervalMs ?? 0) / 1000);
     metrics.maximumAge.set(maxMs / 1000);
     metrics.oldestPoll.set(Math.max(0, clock.now() - (oldestPollAt ?? clock.now())) / 1000);
-    return { price, bounds, perS, intervalMs, oldestPollAt };
+    return { price, bounds, budgetPerS, perS, intervalMs, oldestPollAt };
   };
   return Object.assign(pricing, {
     /** The guaranteed maximum age if so many targets are added to those that there are now. */

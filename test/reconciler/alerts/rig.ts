@@ -13,7 +13,7 @@ export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
   const { db } = database;
   const log = makeLog('silent');
   const pricing = async () => ({
-    ...{ price: 1, perS: 1, intervalMs: 1_000, oldestPollAt: null },
+    ...{ price: 1, budgetPerS: 1, perS: 1, intervalMs: 1_000, oldestPollAt: null },
     bounds: { minMs: 500, maxMs: 60_000 },
   });
   const alertsOf = async (id: string, changed: Partial<AlertSettings> = settings) =>

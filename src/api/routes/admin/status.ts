@@ -94,6 +94,9 @@ const status = z
     }),
     polling: z
       .object({
+        budget_per_s: z.number().openapi({
+          description: 'Left by polls of open operations and by apps; of all daemons together',
+        }),
         steady_per_s: z.number().openapi({ description: 'Of all daemons together' }),
         interval_ms: z.int().nullable().openapi({ description: 'Mean over all steady targets' }),
         price_s: z.number().openapi({
@@ -102,6 +105,9 @@ const status = z
         oldest_poll_at: instant
           .nullable()
           .openapi({ description: 'Of the target polled longest ago; a few seconds old' }),
+        next_due_at: instant
+          .nullable()
+          .openapi({ description: 'Of any target; in the past while polls are late' }),
       })
       .openapi({ description: 'Polls of steady targets' }),
   })
@@ -133,7 +139,7 @@ export function addStatus(
         budget: budgetOutput(upstream),
         ...(await countsOutput(db, now, staleAfterMs)),
         targets: await countTargets(db),
-        ...pollingOutput(await observer.pricing()),
+        ...pollingOutput(await observer.pricing(), await observer.nextPollAt()),
       };
     },
   });
@@ -145,14 +151,17 @@ function rolesOutput(living: readonly Role[][]) {
   return { gateway, api, workers: count('workers'), delivery: count('delivery') };
 }
 
-function pollingOutput({ price, bounds, perS, intervalMs, oldestPollAt }: Pricing) {
+function pollingOutput(pricing: Pricing, nextDueAt: Instant | null) {
+  const { price, bounds, budgetPerS, perS, intervalMs, oldestPollAt } = pricing;
   return {
     observation_age_max_ms: Math.round(bounds.maxMs),
     polling: {
+      budget_per_s: budgetPerS,
       steady_per_s: perS,
       interval_ms: intervalMs === null ? null : Math.round(intervalMs),
       price_s: price,
       oldest_poll_at: instantText(oldestPollAt),
+      next_due_at: instantText(nextDueAt),
     },
   };
 }
