@@ -134,7 +134,7 @@ describe('The budget', () => {
     };
     for (let i = 0; i < 30; i++) await poll('steady');
     expect(budget.steadyPerS()).toBe(2);
-    for (let i = 0; i < 30; i++) await poll('pending');
+    for (let i = 0; i < 240; i++) await poll('pending');
     expect(budget.steadyPerS()).toBe(0.4);
   });
 
