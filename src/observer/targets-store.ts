@@ -25,10 +25,11 @@ type OpenOperations = { since: Instant } | { after: Instant; limit: number };
 
 /**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
- * last poll began before the service had to show the newest change of an operation, at most one per
- * `gapMs`. That is the read lag of the settings, never a learned time: a poll before it concludes
- * nothing about a balance. A poll that shows nothing new of a steady target is not evaluated, and asks for no other
- * by itself. Returns the newest change that it considered, if the page was full.
+ * last poll began before the service had to show the newest change of an operation, at most one
+ * per `gapMs`. That is the read lag of the settings, never a learned time: a poll before it
+ * concludes nothing about a balance. A poll that shows nothing new of a steady target is not
+ * evaluated, and asks for no other by itself. Returns the newest change that it considered, if the
+ * page was full.
  */
 export async function scheduleOpen(
   db: Queryable,
