@@ -24,6 +24,7 @@ import { addEvents } from './routes/delivery/events.ts';
 import { addDriftActions } from './routes/ledger/drift-actions.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
+import { addOpenings } from './routes/ledger/openings.ts';
 import { addPeriods } from './routes/ledger/periods.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
@@ -100,6 +101,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addWallets(router, { db });
   addTokens(router, { db });
   addLedger(router, { db });
+  addOpenings(router, { db });
   addDrifts(router, { db, clock });
   addDriftActions(router, { db, drifts, wake });
   addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });

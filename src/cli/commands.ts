@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addPeriods, addQuarantine } from './decisions/commands.ts';
 import { addExplain, addExport, addVerify } from './export/commands.ts';
+import { addImport } from './import/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
 import { addWatches } from './watches/commands.ts';
 
@@ -24,6 +25,7 @@ export function makeProgram(): Command {
   addDatabase(program);
   addDaemonRequests(program);
   addWatches(program);
+  addImport(program);
   addQuarantine(program);
   addDrifts(program);
   addDecisions(program);
@@ -131,7 +133,7 @@ function addInstallation(program: Command): void {
     'MASTER_KEY="$(openssl rand -base64 32)" MASTER_KEY_OLD="$(cat data/master.key)" \\\n' +
       '    npx tallyhook rotate-master-key',
   ).action(async (options) =>
-    exit((await import('./rotate-master-key.ts')).runRotateMasterKey(options)),
+    exit((await import('./db/rotate-master-key.ts')).runRotateMasterKey(options)),
   );
 }
 

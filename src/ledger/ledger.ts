@@ -53,7 +53,7 @@ export {
   setFeeRules,
 } from './fee-rules/fee-rules.ts';
 export { type Opening, openingId } from './opening-rule.ts';
-export { openingsOf } from './opening-store.ts';
+export { openingAmounts, openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';
 export { addDuePostings } from './posting-store.ts';
 export { releasePosting } from './quarantine-store.ts';
@@ -63,6 +63,7 @@ export {
   balancesOf,
   countUnposted,
   type Entry,
+  hasDueReports,
   listAccounts,
   listMovements,
   listTransactions,

@@ -50,9 +50,12 @@ export async function readOpenings(
 }
 
 /** The sums of the openings of these accounts with their corrections, by account key. */
-async function openingAmounts(tx: Tx, accounts: readonly string[]): Promise<Map<string, bigint>> {
+export async function openingAmounts(
+  db: Queryable,
+  accounts: readonly string[],
+): Promise<Map<string, bigint>> {
   if (accounts.length === 0) return new Map();
-  const rows = await tx.sql<{ key: string; amount: bigint }[]>`
+  const rows = await db.sql<{ key: string; amount: bigint }[]>`
     select lower(account) as key, sum(amount) as amount from tallyhook.posting_requests
     where kind = 'opening' and problem is null
       and lower(account) = any(${accounts.map(accountKey)}::text[]) group by 1`;

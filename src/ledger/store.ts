@@ -251,3 +251,12 @@ export async function countUnposted(
         order by requested_at limit ${max})) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }
+
+/** True while a reported operation waits to be posted. */
+export async function hasDueReports({ sql }: Queryable): Promise<boolean> {
+  const rows = await sql<{ due: boolean }[]>`
+    select exists (select from tallyhook.due_postings d
+      join tallyhook.operations o on o.id = d.operation_id
+      where d.quarantine_reason is null and o.source = 'report') as due`;
+  return rows[0]?.due ?? false;
+}

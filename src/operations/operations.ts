@@ -53,6 +53,7 @@ export * from './operation.ts';
 export { listSends, type Send } from './queue/send-store.ts';
 export type { QueuedSend } from './queue/store.ts';
 export {
+  type Checked,
   makeReportedOperations,
   REPORTS_MAX,
   type Report,

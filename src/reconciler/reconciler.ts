@@ -73,7 +73,7 @@ export {
   type Position,
   positionsOf,
 } from './wallets/position-store.ts';
-export { findWallet, listWallets, type Wallet } from './wallets/store.ts';
+export { findWallet, listWallets, type Wallet, walletsByKey } from './wallets/store.ts';
 
 export interface Reconciler {
   /**

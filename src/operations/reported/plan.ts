@@ -30,6 +30,8 @@ export interface BatchMatches {
 export interface Reporter {
   owner: string;
   keyId: string;
+  /** Why they are recorded without a balance proof, of an import that says so. */
+  unproved?: string | undefined;
   at: Instant;
 }
 
@@ -88,8 +90,9 @@ export function planReports(
   return plan;
 }
 
-function evidenceOf({ owner, keyId, at }: Reporter): Json {
-  return { report: { by: owner, key_id: keyId, at: isoText(at) } };
+function evidenceOf({ owner, keyId, unproved, at }: Reporter): Json {
+  const report = { by: owner, key_id: keyId, at: isoText(at) };
+  return { report: unproved === undefined ? report : { ...report, unproved } };
 }
 
 function numbersOf({ txAppNo, txLogNo, txHash, fields }: Report, before: Operation) {
@@ -114,12 +117,13 @@ function moveOf(
   };
 }
 
-function operationOf(report: Report, { owner, keyId, at }: Reporter, id: string): Operation {
+function operationOf(report: Report, by: Reporter, id: string): Operation {
+  const { owner, at } = by;
   const { kind, fields, reference, txAppNo, txLogNo, txHash, occurredAt } = report;
   return newOperation({
     ...{ id, kind, state: 'executed', source: 'report', owner, recordedAt: at },
     ...{ ...fields, reference, txAppNo, txLogNo, txHash },
-    evidence: evidenceOf({ owner, keyId, at }),
+    evidence: evidenceOf(by),
     effectiveAt: occurredAt,
     effectiveBasis: 'reported',
   });

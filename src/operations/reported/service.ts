@@ -7,7 +7,7 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { type EffectSettings, recordedEffectsOf } from '../effects/effects.ts';
+import { type Effect, type EffectSettings, recordedEffectsOf } from '../effects/effects.ts';
 import { resolvedEvent } from '../events.ts';
 import { lockNames, txNumberLock } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
@@ -31,13 +31,24 @@ export type Reported =
   | { result: 'known'; operation: Operation }
   | { result: 'refused'; failure: Failure };
 
+/** What recording one report would do; its effects are those that it adds to the known ones. */
+export type Checked =
+  | { result: 'recorded'; effects: readonly Effect[] }
+  | { result: 'known'; operation: Operation }
+  | { result: 'refused'; failure: Failure };
+
 export interface ReportedOperations {
   /**
    * Records at most 500 reports; returns their results in order. A refused report has the failure
    * `conflict`, `matches_open_operation`, `not_found` or `invalid_request`.
    * @throws Failure or DatabaseError; repeating the reports is safe
    */
-  report(reports: readonly Report[], by: { owner: string; keyId: string }): Promise<Reported[]>;
+  report(reports: readonly Report[], by: Omit<Reporter, 'at'>): Promise<Reported[]>;
+  /**
+   * Judges at most 500 reports as `report` would, and records nothing. It knows the reports of this
+   * batch and not those of earlier ones.
+   */
+  check(reports: readonly Report[], by: Omit<Reporter, 'at'>): Promise<Checked[]>;
 }
 
 export const REPORTS_MAX = 500;
@@ -75,17 +86,26 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
     return new Failure('invalid_request', detail);
   }
 
+  /** The reports with their index; the refused ones are set in `results`. */
+  async function numbered<R>(
+    reports: readonly Report[],
+    results: Map<number, R | { result: 'refused'; failure: Failure }>,
+  ): Promise<NumberedReport[]> {
+    if (reports.length > REPORTS_MAX)
+      throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
+    const lines: NumberedReport[] = [];
+    for (const [n, input] of reports.entries()) {
+      const report = await withAppNo(input);
+      if (report instanceof Failure) results.set(n, { result: 'refused', failure: report });
+      else lines.push({ n, report });
+    }
+    return lines;
+  }
+
   return {
     async report(reports, by) {
-      if (reports.length > REPORTS_MAX)
-        throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
       const results = new Map<number, Reported>();
-      let remaining: NumberedReport[] = [];
-      for (const [n, input] of reports.entries()) {
-        const report = await withAppNo(input);
-        if (report instanceof Failure) results.set(n, { result: 'refused', failure: report });
-        else remaining.push({ n, report });
-      }
+      let remaining = await numbered(reports, results);
       for (let pass = 1; remaining.length > 0; pass++) {
         if (pass > PASSES_MAX)
           throw new Failure('database_unavailable', 'concurrent reports of the same writes; retry');
@@ -95,6 +115,25 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
         for (const [n, reported] of done) results.set(n, reported);
         remaining = remaining.filter(({ n }) => !done.has(n));
       }
+      return reports.map((_, n) => must(results.get(n), 'result of a report'));
+    },
+    async check(reports, by) {
+      const results = new Map<number, Checked>();
+      const batch = await numbered(reports, results);
+      const matches = await deps.db.begin((tx) => readMatches(tx, batch));
+      const plan = planReports(batch, matches, { ...by, at: deps.clock.now() }, () => '');
+      const effectsOf = (operation: Operation) =>
+        recordedEffectsOf(operation, deps.effectSettings).effects.filter((e) => e.amount !== 0n);
+      for (const { n, failure } of plan.refused) results.set(n, { result: 'refused', failure });
+      for (const { n, operation } of plan.known) results.set(n, { result: 'known', operation });
+      for (const { n, operation } of plan.fresh)
+        results.set(n, { result: 'recorded', effects: effectsOf(operation) });
+      const resolved = new Set(plan.moves.map(({ id }) => id));
+      for (const { n, before } of plan.changed)
+        results.set(n, {
+          result: 'recorded',
+          effects: resolved.has(before.id) ? effectsOf(before) : [],
+        });
       return reports.map((_, n) => must(results.get(n), 'result of a report'));
     },
   };

@@ -4,18 +4,39 @@
  */
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { decimalText } from '../../../kernel/amounts.ts';
+import type { Instant } from '../../../kernel/clock.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
-import { REPORTS_MAX, type Report, type Reported } from '../../../operations/operations.ts';
+import {
+  type Checked,
+  REPORTS_MAX,
+  type Report,
+  type Reported,
+} from '../../../operations/operations.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
+import { decimal, textInput } from '../../http/fields.ts';
 import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import type { TextLine } from '../../http/ndjson.ts';
 import { problem, problemsOf } from '../../http/problems.ts';
-import { json, type Router, reply } from '../../http/router.ts';
+import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
 import { operation, operationOutput } from './fields.ts';
 import { readReport, reportInput } from './report-lines.ts';
+
+const query = z.strictObject({
+  dry_run: z.enum(['true', 'false']).optional().openapi({
+    description: 'true: answers a stream the same and with the effects, but records nothing',
+  }),
+  unproved: textInput(1_000)
+    .optional()
+    .openapi({
+      description:
+        'Why the reports of a stream are recorded without a balance proof; audited, and kept in ' +
+        'the evidence of each',
+    }),
+});
 
 /** Bounds in bytes and reports. */
 const ARRAY_MAX = 10_000;
@@ -31,6 +52,10 @@ const lineResult = z
     operation_id: z.string().nullable(),
     state: z.string().nullable(),
     problem: problem.nullable().openapi({ description: 'Why the report was refused' }),
+    effects: z
+      .array(z.object({ account: z.string(), amount: decimal }))
+      .optional()
+      .openapi({ description: 'Of a dry run: by how much it would change each account' }),
   })
   .openapi('ReportResult');
 const manyResults = z.object({ data: z.array(lineResult), ...counts }).openapi('ReportResults');
@@ -54,7 +79,7 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       `${LINES_MAX} lines of at most ${LINE_MAX} bytes. A repeated report is answered as known. ` +
       'The reports of an array or stream are checked one by one. A stream is answered by one ' +
       'ReportResult per line and a last line with a summary.',
-    request: z.object({}),
+    request: z.object({ query }),
     content: {
       'application/json': { schema: z.union([reportInput, z.array(reportInput)]) },
       [NDJSON]: { schema: z.string() },
@@ -70,17 +95,21 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       201: json('The recorded operation', operation),
       ...problemsOf('post', true, { 429: 'Too many streams are open; see Retry-After' }),
     },
-    async handle(_, c, caller) {
+    async handle({ query: { dry_run, unproved } }, c, caller, audit) {
       if (!caller) throw new Failure('unauthorized');
+      const dryRun = dry_run === 'true';
       const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
       if (type === NDJSON || type === 'application/ndjson') {
         if (streams >= STREAMS_MAX)
           throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of reports`);
         streams++;
-        return answerStream(c, deps, caller, () => {
+        const ended = () => {
           streams--;
-        });
+        };
+        return answerStream(c, deps, { by: { ...caller, unproved }, audit, dryRun, ended });
       }
+      if (dryRun || unproved !== undefined)
+        throw new Failure('invalid_request', 'dry_run and unproved are only for a stream');
       if (type !== 'application/json')
         throw new Failure('unsupported_media_type', `send application/json or ${NDJSON}`);
       return answerDocument(c, deps, caller);
@@ -116,13 +145,27 @@ async function answerDocument(c: Context, deps: Deps, caller: Caller): Promise<R
 /** A parsed document, or the reason why it could not be parsed. */
 type Parsed = Json | Failure;
 
+type Reporting = Caller & { unproved?: string | undefined };
+
 /** Records a batch; each report is checked on its own. Results are in the order of the input. */
 async function record(
   { reportedOperations, clock, wake }: RecordDeps,
   documents: readonly Parsed[],
-  caller: Caller,
+  by: Reporting,
 ): Promise<Reported[]> {
-  const now = clock.now();
+  return each(documents, clock.now(), async (reports) => {
+    const results = await reportedOperations.report(reports, by);
+    wake('ledger', 'observer', 'sequencer', 'webhooks');
+    return results;
+  });
+}
+
+/** The results of documents, in their order; `work` gets those that are reports. */
+async function each<R>(
+  documents: readonly Parsed[],
+  now: Instant,
+  work: (reports: Report[]) => Promise<R[]>,
+): Promise<(R | { result: 'refused'; failure: Failure })[]> {
   const read = documents.map((document): Report | Failure => {
     try {
       return document instanceof Failure ? document : readReport(document, now);
@@ -132,15 +175,14 @@ async function record(
     }
   });
   const reports = read.flatMap((report) => (report instanceof Failure ? [] : report));
-  const results = (await reportedOperations.report(reports, caller)).values();
-  wake('ledger', 'observer', 'sequencer', 'webhooks');
+  const results = (await work(reports)).values();
   return read.map((report) => {
     if (report instanceof Failure) return { result: 'refused', failure: report };
-    return results.next().value as Reported;
+    return results.next().value as R;
   });
 }
 
-function resultOutput(line: number, reported: Reported) {
+function resultOutput(line: number, reported: Reported | Checked) {
   const { result } = reported;
   if (result === 'refused') {
     const { failure } = reported;
@@ -148,29 +190,50 @@ function resultOutput(line: number, reported: Reported) {
     const operationId = typeof id === 'string' ? id : null;
     return { line, result, operation_id: operationId, state: null, problem: problemOf(failure) };
   }
+  if ('effects' in reported) {
+    const effects = reported.effects.map(({ account, amount }) => {
+      return { account, amount: decimalText(amount) };
+    });
+    return { line, result, operation_id: null, state: null, problem: null, effects };
+  }
   const { id, state } = reported.operation;
   return { line, result, operation_id: id, state, problem: null };
 }
 
+interface Stream {
+  by: Reporting;
+  audit: AuditWork;
+  dryRun: boolean;
+  ended: () => void;
+}
+
 /** Records lines in batches and answers each; the results held are bounded by LINES_MAX. */
-function answerStream(c: Context, deps: Deps, caller: Caller, ended: () => void): Response {
+function answerStream(c: Context, deps: Deps, { by, audit, dryRun, ended }: Stream): Response {
   const { body } = c.req.raw;
+  const { reportedOperations, clock } = deps;
   const bounds = { lineBytesMax: LINE_MAX, linesMax: LINES_MAX, size: REPORTS_MAX };
   const tally = { recorded: 0, known: 0, refused: 0 };
+  const work = (documents: Parsed[]): Promise<(Reported | Checked)[]> =>
+    dryRun
+      ? each(documents, clock.now(), (reports) => reportedOperations.check(reports, by))
+      : record(deps, documents, by);
   return answerLines(c, deps, {
     ended,
     summary: () => ({ lines: tally.recorded + tally.known + tally.refused, ...tally }),
     async work({ write, stop }) {
       if (!body) return;
-      for await (const lines of batchesOf(body, bounds, stop)) {
-        const results = await record(deps, lines.map(parseLine), caller);
-        write(
-          results.map((reported, n) => {
-            tally[reported.result]++;
-            return resultOutput(lines[n]?.line ?? 0, reported);
-          }),
-        );
-      }
+      const run = async () => {
+        for await (const lines of batchesOf(body, bounds, stop)) {
+          const results = await work(lines.map(parseLine));
+          write(
+            results.map((reported, n) => {
+              tally[reported.result]++;
+              return resultOutput(lines[n]?.line ?? 0, reported);
+            }),
+          );
+        }
+      };
+      await (by.unproved === undefined || dryRun ? run() : audit({ reason: by.unproved }, run));
     },
   });
 }

@@ -2,14 +2,19 @@
  * `tallyhook rotate-master-key`: encrypts every secret again with MASTER_KEY. It works in steps,
  * each a commit, and may be killed and repeated.
  */
-import { type Config, type Database, type MasterKeys, masterKeyTools } from '../daemon/daemon.ts';
-import { countOlderDaemons } from '../db/leases.ts';
-import { Failure } from '../kernel/errors.ts';
-import { jsonText } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
-import { systemRandom } from '../kernel/random.ts';
-import { deleteUnreadable, makeEncryption, reencryptEndpoints } from '../webhooks/webhooks.ts';
-import { withDatabase } from './installation.ts';
+import {
+  type Config,
+  type Database,
+  type MasterKeys,
+  masterKeyTools,
+} from '../../daemon/daemon.ts';
+import { countOlderDaemons } from '../../db/leases.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { systemRandom } from '../../kernel/random.ts';
+import { deleteUnreadable, makeEncryption, reencryptEndpoints } from '../../webhooks/webhooks.ts';
+import { withDatabase } from '../installation.ts';
 
 interface Options {
   dryRun?: true;
