@@ -9,7 +9,7 @@ import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, sha256Hex } from '../kernel/json.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
-import { type FileSettings, pathOf } from './files/files.ts';
+import { type FileSettings, isDelivered, pathsOf } from './files/files.ts';
 import { insertFiles } from './files/store.ts';
 import type { Limits } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
@@ -74,10 +74,9 @@ export async function keepReport(
     createdAt: clock.now(),
   };
   if (await store.insertReport(tx, report)) {
-    const { folder, formats } = settings.files ?? { formats: [] };
-    if (folder) await insertFiles(tx, report.id, formats, report.createdAt);
-    const files = folder ? formats.map((format) => pathOf(folder, report, format)) : [];
-    await outbox.emit(tx, [completedEvent(report, files)]);
+    const files = settings.files ?? { formats: [] };
+    if (isDelivered(files)) await insertFiles(tx, report.id, files.formats, report.createdAt);
+    await outbox.emit(tx, [completedEvent(report, pathsOf(files, report))]);
     return report;
   }
   const period = { kind: RECONCILIATION, from, to };

@@ -7,7 +7,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import type { EffectSettings } from '../ledger/ledger.ts';
-import { type FileSettings, type WrittenFiles, writeDueFiles } from './files/files.ts';
+import { type FileSettings, isDelivered, type WrittenFiles, writeDueFiles } from './files/files.ts';
 import { listFiles, type ReportFile } from './files/store.ts';
 import {
   assertOwner,
@@ -24,6 +24,7 @@ import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
 export { type Explanation, explainWallet } from './explain.ts';
+export type { BucketKeys } from './files/bucket.ts';
 export type { ReportFile } from './files/store.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
@@ -72,7 +73,7 @@ export interface Reports {
   }): Promise<store.ReportSummary[]>;
   /** @throws Failure `not_found` */
   getReport(id: string): Promise<store.Report>;
-  /** The files of a report in the folder of the setting, written or due. */
+  /** The files of a report in the folder or bucket of the setting, written or due. */
   filesOf(id: string): Promise<ReportFile[]>;
   /** Writes the files that are due. */
   writeFiles(now: Instant, signal?: AbortSignal): Promise<WrittenFiles>;
@@ -125,8 +126,9 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     listReports: (page) => store.listSummaries(db, page),
     filesOf: (id) => listFiles(db, id),
     async writeFiles(now, signal) {
-      const { folder } = settings.files ?? {};
-      return folder ? writeDueFiles(db, folder, now, signal) : { written: [], failed: [] };
+      const { files } = settings;
+      if (!files || !isDelivered(files)) return { written: [], failed: [] };
+      return writeDueFiles(db, files, now, signal);
     },
     async getReport(id) {
       const report = await store.findReport(db, id);

@@ -10,6 +10,9 @@ const SECRETS = {
   ADMIN_KEY: `thk_hush-admin-${'x'.repeat(32)}`,
   MASTER_KEY: Buffer.alloc(32, 'hush').toString('base64'),
   UPSTREAM_CLIENT_SECRET: 'hush-client',
+  AWS_ACCESS_KEY_ID: 'hush-bucket-id',
+  AWS_SECRET_ACCESS_KEY: 'hush-bucket',
+  AWS_SESSION_TOKEN: 'hush-session',
 };
 const SERVICE = {
   UPSTREAM_BASE_URL: 'https://me:hush-login@api.example/v1/?token=hush-query',

@@ -129,6 +129,27 @@ describe('The settings of a stage', () => {
     expect(schedule({ period: 15 })).toEqual({ everyMs: 900_000 });
   });
 
+  it('of a bucket for reports need its address, its keys, and no folder', () => {
+    const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'hush' };
+    const bucket = { name: 'finance', endpoint: 'http://10.0.0.5:9000', prefix: 'a/b' };
+    const load = (env: object, delivery: object) =>
+      loadConfig({ ...env }, { reports: { delivery } });
+    expect(reportSettings(load(keys, { bucket })).files?.bucket).toEqual({
+      ...{ ...bucket, region: 'us-east-1', pathStyle: true },
+      keys: { accessKeyId: 'id', secretAccessKey: 'hush', sessionToken: undefined },
+    });
+    expect(reportSettings(load(keys, {})).files?.bucket).toBeUndefined();
+    const refused: [object, object, string][] = [
+      [{}, { bucket }, 'AWS_ACCESS_KEY_ID must be set'],
+      [{ AWS_ACCESS_KEY_ID: 'id' }, { bucket }, 'AWS_SECRET_ACCESS_KEY must be set'],
+      [keys, { bucket: { name: 'finance' } }, 'bucket.endpoint must be a URL'],
+      [keys, { bucket, folder: '/srv' }, 'delivery.folder must be null'],
+      [keys, { bucket: { ...bucket, endpoint: 'ftp://x' } }, 'bucket.endpoint is invalid'],
+      [keys, { bucket: { ...bucket, prefix: '../x' } }, 'bucket.prefix is invalid'],
+    ];
+    for (const [env, delivery, text] of refused) expect(() => load(env, delivery)).toThrow(text);
+  });
+
   it('of cron wake the reports and the partitions worker', () => {
     expect(cronJobs(config()).map(({ name, cron, timeZone }) => [name, cron, timeZone])).toEqual([
       ['reports', '5 0 * * *', 'UTC'],

@@ -40,9 +40,10 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
   { library: 'node-cron', only: ['src/daemon/'], use: 'a schedule of daemon/' },
   {
     library: 'undici',
-    only: ['src/upstream/', 'src/webhooks/', 'src/cli/'],
+    only: ['src/upstream/', 'src/webhooks/', 'src/reports/files/', 'src/cli/'],
     use: 'upstream/upstream.ts, or a function given as an argument',
   },
+  { library: 'aws4fetch', only: ['src/reports/files/'], use: 'reports/files/bucket.ts' },
   { library: 'postgres', only: ['src/db/'], use: 'db/' },
   { library: 'drizzle-orm', only: ['src/db/'], use: 'db/drizzle.ts' },
   { library: 'commander', only: ['src/cli/'], use: 'a command of cli/' },

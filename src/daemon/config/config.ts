@@ -10,6 +10,8 @@ import type { EffectiveSetting } from '../../api/api.ts';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { ROLES } from '../../kernel/roles.ts';
+import type { BucketKeys } from '../../reports/reports.ts';
+import { bucketKeysOf } from './bucket-keys.ts';
 import { effectiveSettings } from './effective.ts';
 import { nearest } from './nearest.ts';
 import { type Settings, settingsSchema } from './settings.ts';
@@ -28,6 +30,8 @@ export interface Config extends Settings {
   masterKeyOld: string | undefined;
   /** Of the sign-in by OpenID Connect; undefined for a public client. */
   oidcClientSecret: string | undefined;
+  /** Of the bucket for reports; undefined without one. */
+  bucketKeys: BucketKeys | undefined;
   /** What people are shown of all this. */
   effective: readonly EffectiveSetting[];
 }
@@ -133,6 +137,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     masterKey: masterKeyOf(env, 'MASTER_KEY'),
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
     oidcClientSecret: text(env, 'OIDC_CLIENT_SECRET'),
+    bucketKeys: bucketKeysOf(settings, (name) => text(env, name)),
     effective: effectiveSettings(settings, layers, (name) => text(env, name), dataDir),
   });
 }

@@ -136,6 +136,16 @@ const sections = z.strictObject({
     stale_after_ms: ms,
     delivery: z.strictObject({
       folder: z.string().min(1).nullable(),
+      bucket: z.strictObject({
+        name: z
+          .string()
+          .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'not a bucket')
+          .nullable(),
+        endpoint: z.url({ protocol: /^https?$/ }).nullable(),
+        region: z.string().regex(/^[a-z0-9-]{1,40}$/, 'not a region'),
+        prefix: z.string().regex(/^(\w[\w.-]*(\/\w[\w.-]*)*)?$/, 'not a prefix such as a/b'),
+        path_style: z.boolean(),
+      }),
       formats: z.array(z.enum(REPORT_FORMATS)).min(1),
     }),
   }),

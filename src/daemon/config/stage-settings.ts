@@ -127,16 +127,23 @@ export function gatewaySettings({ http, upstream, gateway }: Config) {
 
 const MINUTE_MS = 60_000;
 
-export function reportSettings({ reports, reconciler }: Config): ReportSettings {
+export function reportSettings({ reports, reconciler, bucketKeys }: Config): ReportSettings {
   const { period, time_zone: timeZone } = reports.reconciliation;
-  const { folder, formats } = reports.delivery;
+  const { folder, bucket, formats } = reports.delivery;
+  const { path_style: pathStyle, name, endpoint, ...rest } = bucket;
   return {
     ...DEFAULT_LIMITS,
     readLagMs: reconciler.read_lag_ms,
     quiescenceMs: reconciler.quiescence_ms,
     staleMs: reports.stale_after_ms,
     timeZone,
-    files: { folder: folder === null ? undefined : resolve(folder), formats },
+    files: {
+      formats,
+      folder: folder === null ? undefined : resolve(folder),
+      ...(name !== null && endpoint !== null && bucketKeys
+        ? { bucket: { ...rest, name, endpoint, pathStyle, keys: bucketKeys } }
+        : {}),
+    },
     schedule: period === 'day' ? { every: 'day', timeZone } : { everyMs: period * MINUTE_MS },
   };
 }

@@ -152,6 +152,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
 
 function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: Deps): Worker[] {
   const intervalMs = config.daemon.worker_interval_ms;
+  const { delivery } = config.reports;
   return [
     {
       name: 'sequencer',
@@ -186,7 +187,9 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
         return more ? now : undefined;
       },
     },
-    ...(config.reports.delivery.folder === null ? [] : [filesWorker({ log, reports })]),
+    ...(delivery.folder === null && delivery.bucket.name === null
+      ? []
+      : [filesWorker({ log, reports })]),
   ];
 }
 

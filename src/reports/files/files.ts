@@ -1,7 +1,7 @@
 /**
- * Files of reports in the folder of a setting. What is due is committed with the report, so a crash
- * or a full disk loses no file. A file is written under a temporary name and renamed when it is
- * whole; one that was written twice has the same bytes.
+ * Files of reports in the folder or the bucket of a setting. What is due is committed with the
+ * report, so a crash or a full disk loses no file. A file in a folder is written under a temporary
+ * name and renamed when it is whole; one that was written twice has the same bytes.
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,11 +10,15 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { FORMATS, type ReportFormat } from '../render/formats.ts';
 import { findReport, type ReportSummary } from '../store.ts';
+import { type BucketSettings, putObject, uriOf } from './bucket.ts';
 import { type DueFile, markFailed, markWritten, takeDueFile } from './store.ts';
 
+/** Where files are delivered to; neither a folder nor a bucket: no files are written. */
 export interface FileSettings {
-  /** An existing folder, absolute; absent: no files are written. */
+  /** An existing folder, absolute. */
   folder?: string | undefined;
+  /** Used without a folder. */
+  bucket?: BucketSettings | undefined;
   formats: readonly ReportFormat[];
 }
 
@@ -29,45 +33,64 @@ const FILES_MAX = 100;
 const RETRY_MS = 10_000;
 const RETRY_MAX_MS = 3_600_000;
 
-/** Where the file of a report is, or will be: the name begins with the period, in UTC. */
-export function pathOf(
-  folder: string,
-  {
-    id,
-    kind,
-    periodFrom,
-    periodTo,
-  }: Pick<ReportSummary, 'id' | 'kind' | 'periodFrom' | 'periodTo'>,
-  format: ReportFormat,
-): string {
+type Named = Pick<ReportSummary, 'id' | 'kind' | 'periodFrom' | 'periodTo'>;
+
+/** Whether files are written at all. */
+export function isDelivered({ folder, bucket }: FileSettings): boolean {
+  return folder !== undefined || bucket !== undefined;
+}
+
+/** Where the files of a report are, or will be, in the order of the formats. */
+export function pathsOf(files: FileSettings, report: Named): string[] {
+  return isDelivered(files) ? files.formats.map((format) => pathOf(files, report, format)) : [];
+}
+
+function pathOf({ folder, bucket }: FileSettings, report: Named, format: ReportFormat): string {
+  const name = nameOf(report, format);
+  return folder === undefined ? uriOf(must(bucket, 'bucket'), name) : join(folder, name);
+}
+
+/** The name of the file of a report begins with its period, in UTC. */
+function nameOf({ id, kind, periodFrom, periodTo }: Named, format: ReportFormat): string {
   const [from, to] = [periodFrom, periodTo].map((at) =>
     isoText(at).slice(0, 16).replaceAll(/[-:]/g, ''),
   );
-  return join(folder, `${kind}_${from}Z_${to}Z_${id}.${FORMATS[format].extension}`);
+  return `${kind}_${from}Z_${to}Z_${id}.${FORMATS[format].extension}`;
 }
 
 /** Writes the files that are due; a failed one is due again after a growing delay. */
 export async function writeDueFiles(
   db: Db,
-  folder: string,
+  files: FileSettings,
   now: Instant,
   signal?: AbortSignal,
 ): Promise<WrittenFiles> {
   const done: WrittenFiles = { written: [], failed: [] };
   for (let n = 0; n < FILES_MAX && !signal?.aborted; n += 1)
-    if (!(await writeNext(db, folder, now, done))) break;
+    if (!(await writeNext(db, files, now, done))) break;
   return done;
 }
 
 /** False when no file is due. */
-function writeNext(db: Db, folder: string, now: Instant, done: WrittenFiles): Promise<boolean> {
+function writeNext(
+  db: Db,
+  files: FileSettings,
+  now: Instant,
+  done: WrittenFiles,
+): Promise<boolean> {
   return db.begin(async (tx) => {
     const due = await takeDueFile(tx, now);
     if (!due) return false;
     const report = must(await findReport(tx, due.reportId), 'report of a file');
-    const path = pathOf(folder, report, due.format);
-    const content = await FORMATS[due.format].render(report);
-    const problem = await writeWhole(path, content);
+    const path = pathOf(files, report, due.format);
+    const { render, mediaType, isText } = FORMATS[due.format];
+    const content = await render(report);
+    const problem =
+      files.folder === undefined
+        ? await putObject(must(files.bucket, 'bucket'), nameOf(report, due.format), {
+            ...{ content, mediaType: isText ? `${mediaType}; charset=utf-8` : mediaType },
+          })
+        : await writeWhole(path, content);
     if (problem === undefined) {
       await markWritten(tx, due, path, now);
       done.written.push(path);

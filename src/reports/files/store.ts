@@ -54,7 +54,7 @@ export async function markFailed(
     where report_id = ${reportId} and format = ${format}`;
 }
 
-/** A file of a report in the folder of the setting. */
+/** A file of a report in the folder or bucket of the setting. */
 export interface ReportFile {
   format: ReportFormat;
   /** Null until it is written. */

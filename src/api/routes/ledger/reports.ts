@@ -137,9 +137,9 @@ function addFiles(
     ...base,
     method: 'get',
     path: '/api/reports/{id}/files',
-    summary: 'The files of a report in the folder of the setting, written or due',
+    summary: 'The files of a report in the folder or bucket of the setting, written or due',
     request: z.object({ params: z.object({ id: idInput('rep') }) }),
-    response: 'The files; none when the setting had no folder',
+    response: 'The files; none when the setting had neither',
     schema: z.object({ data: z.array(file) }),
     async handle({ params: { id } }) {
       await reports.getReport(id);
