@@ -16,7 +16,14 @@ import { type Line, type Mapping, type MappingOptions, readMapping } from './map
 import { type Movements, makeMovements, makeSeenLines } from './movements.ts';
 import { proveAll, type WalletProofs } from './proofs.ts';
 import { csvRows, ndjsonRows } from './rows.ts';
-import { clearProgress, makeTally, showProgress, type Tally, tallyText } from './tally.ts';
+import {
+  clearProgress,
+  makeTally,
+  type Problem,
+  showProgress,
+  type Tally,
+  tallyText,
+} from './tally.ts';
 
 type Options = Remote &
   MappingOptions & {
@@ -26,11 +33,6 @@ type Options = Remote &
     acceptUnproved?: string;
     json?: true;
   };
-
-interface Problem {
-  code: string;
-  detail?: string;
-}
 
 /** A line of the answer of `POST /api/operations`. */
 interface Answered {
@@ -110,8 +112,7 @@ async function checkAll(options: Options, lines: AsyncGenerator<Line>) {
   const movements = makeMovements();
   const seen = makeSeenLines();
   const refuse = (line: number, problem: Problem) => {
-    tally.refuse();
-    showError(line, problem);
+    if (tally.refuse(line, problem)) showError(line, problem);
   };
   for (;;) {
     const sent: Extract<Line, { text: string }>[] = [];

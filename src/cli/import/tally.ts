@@ -2,6 +2,11 @@
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { FailedProof, WalletProofs } from './proofs.ts';
 
+export interface Problem {
+  code: string;
+  detail?: string;
+}
+
 interface Sums {
   movements: number;
   in: bigint;
@@ -12,7 +17,8 @@ export interface Tally {
   lines: number;
   known: number;
   readonly refused: number;
-  refuse(): void;
+  /** Counts a refused line; false when so many were refused that it is not listed. */
+  refuse(line: number, problem: Problem): boolean;
   record(kind: string, at: Instant): void;
   move(account: string, amount: bigint): void;
   output(): Totals;
@@ -28,6 +34,8 @@ interface Totals {
   kinds: Record<string, number>;
   /** Those that move most. */
   accounts: { account: string; movements: number; in: string; out: string }[];
+  /** The first refused lines. */
+  errors: ({ line: number } & Problem)[];
 }
 
 const LISTED_MAX = 1_000;
@@ -36,6 +44,7 @@ const SHOWN_MAX = 20;
 export function makeTally(): Tally {
   const kinds: Record<string, number> = {};
   const sums = new Map<string, Sums>();
+  const errors: Totals['errors'] = [];
   let [from, to, toRecord, refused] = [Number.POSITIVE_INFINITY, 0, 0, 0];
   return {
     lines: 0,
@@ -43,8 +52,10 @@ export function makeTally(): Tally {
     get refused() {
       return refused;
     },
-    refuse() {
-      refused++;
+    refuse(line, { code, detail }) {
+      const isListed = refused++ < LISTED_MAX;
+      if (isListed) errors.push({ line, code, ...(detail === undefined ? {} : { detail }) });
+      return isListed;
     },
     record(kind, at) {
       toRecord++;
@@ -65,7 +76,7 @@ export function makeTally(): Tally {
         moved(a) === moved(b) ? byName(a, b) : moved(a) > moved(b) ? -1 : 1,
       );
       return {
-        ...{ lines: this.lines, to_record: toRecord, known: this.known, refused, kinds },
+        ...{ lines: this.lines, to_record: toRecord, known: this.known, refused, kinds, errors },
         period: toRecord === 0 ? null : { from: isoText(from), to: isoText(to) },
         accounts: listed.slice(0, LISTED_MAX).map(([account, { movements, ...sum }]) => ({
           ...{ account, movements, in: sum.in.toString(), out: sum.out.toString() },

@@ -78,6 +78,14 @@ describe('tallyhook import', () => {
       expect.stringMatching(/^line 7: invalid_request: tx_log_no: /),
       'Nothing was recorded: mend or remove the 5 refused lines, and repeat',
     ]);
+    const listed = JSON.parse((await rig.run('bad.ndjson', '--dry-run', '--json')).out);
+    expect(
+      listed.errors.map((one: { line: number; code: string }) => [one.line, one.code]),
+    ).toEqual([
+      ...[[2, 'malformed_json'] as const, [3, 'conflict'] as const],
+      ...[[5, 'time_without_zone'] as const, [6, 'invalid_request'] as const],
+      [7, 'invalid_request'],
+    ]);
     expect(await rig.countOperations()).toBe(before);
   });
 
