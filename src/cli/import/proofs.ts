@@ -71,7 +71,7 @@ async function postedReports(remote: Remote): Promise<void> {
   for (let n = 0; n < WAITS_MAX; n++) {
     const { posting } = await openingsOf(remote, [NO_WALLET]);
     if (!posting) return;
-    showProgress('waiting until the ledger has posted earlier reports …');
+    if (n === 0) process.stderr.write('waiting until the ledger has posted earlier reports …\n');
     await pause(WAIT_MS);
   }
   throw new Failure(
