@@ -192,6 +192,11 @@ CREATE TABLE "tallyhook"."quota" (
 	"cleared_at" timestamptz(3)
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."service_changes" (
+	"at" timestamptz(3) PRIMARY KEY NOT NULL,
+	"state" text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."service_state" (
 	"name" text PRIMARY KEY NOT NULL,
 	"state" text NOT NULL,

@@ -9,7 +9,7 @@ grant insert, update on
   tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys,
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
-  tallyhook.waits,
+  tallyhook.waits, tallyhook.service_changes,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.alerts,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
   tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.report_files,
@@ -27,7 +27,7 @@ grant insert on
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
-grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
+grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings, tallyhook.alerts to tallyhook_writer;
 --> statement-breakpoint

@@ -458,6 +458,10 @@ create table tallyhook.sends (
   epoch bigint not null,
   after text
 );
+create table tallyhook.service_changes (
+  at timestamp(3) with time zone not null,
+  state text not null
+);
 create table tallyhook.service_state (
   name text not null,
   state text not null,
@@ -696,6 +700,7 @@ alter table tallyhook.report_files add constraint report_files_report_id_format_
 alter table tallyhook.report_files add constraint report_files_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
+alter table tallyhook.service_changes add constraint service_changes_pkey PRIMARY KEY (at);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
 alter table tallyhook.subjects add constraint subjects_pkey PRIMARY KEY (subject);
 alter table tallyhook.targets add constraint targets_contract_id_whole CHECK ((scale(contract_id) = 0));
@@ -2317,6 +2322,7 @@ grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select, update on tallyhook.report_files to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.service_changes to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.subjects to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;

@@ -39,7 +39,7 @@ export type { PollIntervals } from './schedule/intervals.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
 export type { Pricing } from './schedule/pricing.ts';
 export { announcementFields, type ServiceState } from './service/state.ts';
-export { findService } from './service/store.ts';
+export { findService, listServiceChanges } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
 export { deleteFinished, expedite, listLastRecords } from './targets-store.ts';
 export { listWatches, type Watch } from './watches/store.ts';

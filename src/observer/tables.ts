@@ -146,3 +146,9 @@ export const serviceState = tallyhook.table('service_state', {
   /** Consecutive probes without an answer. */
   failures: integer().notNull(),
 });
+
+/** The states of the service over the last year, each until the next row. */
+export const serviceChanges = tallyhook.table('service_changes', {
+  at: instant().primaryKey(),
+  state: text().notNull(),
+});

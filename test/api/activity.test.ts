@@ -10,6 +10,8 @@ interface Activity {
   steps: number;
   writes: { writes: number; not_executed: number; open: number; answer_p95_ms: number }[];
   attempts: object[];
+  since: string;
+  service: { from: string; to: string; state: string }[];
 }
 const read = async (range: string) =>
   JSON.parse((await api.call('GET', `/api/activity?range=${range}`)).text) as Activity;
@@ -47,4 +49,26 @@ it('Writes and attempts are counted by the step in which they were made', async 
   const day = await read('day');
   expect([day.step_s, day.steps, total(day, 'writes')]).toEqual([900, 96, 4]);
   expect((await api.call('GET', '/api/activity?range=year')).status).toBe(400);
+});
+
+it('The states of the service are listed since the beginning of the range', async () => {
+  const now = Date.now();
+  const ago = (minutes: number) => new Date(now - minutes * 60_000).toISOString();
+  const { sql } = api.database.owner;
+  await sql`delete from tallyhook.service_changes`;
+  for (const [minutes, state] of [
+    [900, 'active'],
+    [90, 'maintenance'],
+    [30, 'active'],
+    [10, 'unreachable'],
+  ] as const)
+    await sql`insert into tallyhook.service_changes values (${ago(minutes)}, ${state})`;
+  const { since, service } = await read('hour');
+  expect(service).toEqual([
+    { from: since, to: ago(30), state: 'maintenance' },
+    { from: ago(30), to: ago(10), state: 'active' },
+    { from: ago(10), to: expect.any(String), state: 'unreachable' },
+  ]);
+  expect(Date.parse(service.at(-1)?.to ?? '')).toBeGreaterThanOrEqual(now);
+  expect((await read('day')).service).toHaveLength(4);
 });

@@ -1,6 +1,6 @@
 /** Probes: polls of the maintenance status, and what follows for the polls of targets. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { availableSince, type TargetRef } from '../../src/observer/observer.ts';
+import { availableSince, listServiceChanges, type TargetRef } from '../../src/observer/observer.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -45,6 +45,24 @@ describe('Probes', () => {
     await observer.runOnce(clock.now());
     expect(await availableSince(database.db)).toBe(Number.POSITIVE_INFINITY);
     expect(await eventTypes()).toEqual(['service.maintenance_started']);
+  });
+
+  it('leave when the service was in which state', async () => {
+    const observer = await openObserver();
+    const from = clock.now();
+    const states = ['off', 'off', 'on', 'on', 'off'] as const;
+    for (const state of states) {
+      sandbox.control.maintenance({ state });
+      await observer.probeOnce(clock.now());
+      clock.advance(60_000);
+    }
+    const changes = await listServiceChanges(database.db, from);
+    expect(changes.map(({ at, state }) => [at - from, state])).toEqual([
+      [0, 'active'],
+      [120_000, 'maintenance'],
+      [240_000, 'active'],
+    ]);
+    expect(await listServiceChanges(database.db, from + 180_000)).toEqual(changes.slice(1));
   });
 
   it('continue at their interval during a maintenance that a poll has detected', async () => {

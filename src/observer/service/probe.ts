@@ -65,6 +65,7 @@ async function saveProbe(
   const { service, events } = afterProbe(before, probe, now);
   const probeAt = nextProbeAt(service, settings, now);
   await store.saveService(tx, service, probeAt);
+  if (!found || service.state !== before.state) await store.insertServiceChange(tx, service);
   const announced = service.announced ?? before.announced;
   await outbox.emit(
     tx,

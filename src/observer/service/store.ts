@@ -2,7 +2,10 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
-import type { Service } from './state.ts';
+import type { Service, ServiceState } from './state.ts';
+
+/** Of one list; a service that changes more often is shown as far as this. */
+const CHANGES_MAX = 1_000;
 
 const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
 
@@ -67,6 +70,35 @@ export async function saveService(tx: Tx, service: Service, nextProbeAt: Instant
       down_from = excluded.down_from, down_until = excluded.down_until,
       announced = excluded.announced, failures = excluded.failures,
       next_probe_at = excluded.next_probe_at`;
+}
+
+/** The service is in another state from then on. */
+export async function insertServiceChange(
+  tx: Tx,
+  { state, since }: Pick<Service, 'state' | 'since'>,
+): Promise<void> {
+  await tx.sql`
+    with former as (
+      delete from tallyhook.service_changes
+      where at < ${isoText(since)}::timestamptz - interval '1 year'
+    )
+    insert into tallyhook.service_changes (at, state) values (${isoText(since)}, ${state})
+    on conflict (at) do update set state = excluded.state`;
+}
+
+/** A state of the service from an instant on, until the next one. */
+export interface ServiceChange {
+  at: Instant;
+  state: ServiceState;
+}
+
+/** The changes since then, and the one before them, oldest first. */
+export async function listServiceChanges(db: Queryable, since: Instant): Promise<ServiceChange[]> {
+  return db.sql<ServiceChange[]>`
+    select at, state from tallyhook.service_changes
+    where at >= coalesce((select max(at) from tallyhook.service_changes
+      where at <= ${isoText(since)}), '-infinity')
+    order by at limit ${CHANGES_MAX}`;
 }
 
 /** Makes the next probe due now, unless the service is known to be down. */

@@ -71,6 +71,11 @@ export const ENDS: Record<string, Line> = {
   report_files: { grows: 'a format of a report for the folder', end: 'kept' },
   reports: { grows: 'a period, and what people ask for', end: 'kept' },
   sends: { grows: 'a send', end: 'kept' },
+  service_changes: {
+    grows: 'a change of state of the service',
+    end: 'deleted',
+    by: 'the next change, after a year',
+  },
   service_state: { grows: 'one row', end: 'bounded' },
   subjects: {
     grows: 'an operation, wallet, token or endpoint with events',

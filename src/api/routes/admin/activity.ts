@@ -1,5 +1,6 @@
 /** `/api/activity`: what the daemon did over time, from the database, for plots. */
 import { z } from '@hono/zod-openapi';
+import { listServiceChanges } from '../../../observer/observer.ts';
 import { listWriteActivity } from '../../../operations/operations.ts';
 import { listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -39,6 +40,15 @@ const activity = z
         }),
       )
       .openapi({ description: 'Attempts to deliver webhooks' }),
+    service: z
+      .array(
+        z.object({
+          from: instant,
+          to: instant,
+          state: z.enum(['active', 'announced', 'maintenance', 'unreachable']),
+        }),
+      )
+      .openapi({ description: 'The states of the service, as far as they are known' }),
   })
   .openapi('Activity');
 
@@ -57,10 +67,12 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
     async handle({ query: { range } }) {
       const { lengthMs, stepMs } = RANGES[range];
       // Steps begin at multiples of their length, so that only the last one is partial.
-      const since = Math.ceil((clock.now() - lengthMs) / stepMs) * stepMs;
-      const [writes, attempts] = await Promise.all([
+      const now = clock.now();
+      const since = Math.ceil((now - lengthMs) / stepMs) * stepMs;
+      const [writes, attempts, changes] = await Promise.all([
         listWriteActivity(db, since, stepMs),
         listAttemptActivity(db, since, stepMs),
+        listServiceChanges(db, since),
       ]);
       return {
         since: instantText(since),
@@ -73,6 +85,10 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
         attempts: attempts.map((step) => ({
           ...{ at: instantText(step.at), delivered: step.delivered, failed: step.failed },
           duration_p95_ms: step.durationP95Ms,
+        })),
+        service: changes.map(({ at, state }, n) => ({
+          ...{ from: instantText(Math.max(at, since)), state },
+          to: instantText(changes[n + 1]?.at ?? Math.max(now, at)),
         })),
       };
     },

@@ -1,6 +1,6 @@
 /** Plots of what the daemon did over the last hour, day or month. */
 import { useData } from '../kit/api.ts';
-import { Card, Failed, Tabs } from '../kit/elements.ts';
+import { Card, Failed, Tabs, Time } from '../kit/elements.ts';
 import { html, useMemo } from '../kit/html.ts';
 import { Plot } from '../kit/plot.ts';
 import { setQuery, usePlace } from '../kit/router.ts';
@@ -17,6 +17,7 @@ interface Activity {
     answer_p95_ms: number | null;
   }[];
   attempts: { at: string; delivered: number; failed: number; duration_p95_ms: number | null }[];
+  service: { from: string; to: string; state: string }[];
 }
 
 const RANGES = [
@@ -44,11 +45,52 @@ export function ActivityCard() {
   />`;
   return html`<${Card} title="Activity" aside=${choice}>
     <${Failed} problem=${problem} retry=${reload} />
+    ${data && html`<${ServiceLine} ...${data} />`}
     <div class="columns">
       ${plots?.map((plot) => html`<${Plot} key=${plot.label} ...${plot} />`)}
     </div>
   <//>`;
 }
+
+const MARKS: Record<string, string> = {
+  active: 'good',
+  announced: 'info',
+  maintenance: 'warn',
+  unreachable: 'bad',
+};
+
+/** When the service was there, as one line as wide as the plots, and the interruptions in words. */
+function ServiceLine({ since, step_s: stepS, steps, service }: Activity) {
+  const from = Date.parse(since);
+  const lengthMs = stepS * steps * 1_000;
+  const share = (text: string) => (100 * (Date.parse(text) - from)) / lengthMs;
+  const interruptions = service.filter(({ state }) => ['warn', 'bad'].includes(MARKS[state] ?? ''));
+  return html`<h3 class="line-title">The service</h3>
+    <svg class="line" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+      ${service.map(
+        (one) => html`<rect
+          class=${MARKS[one.state]}
+          x=${share(one.from)}
+          width=${Math.max(0.3, share(one.to) - share(one.from))}
+          height="4"
+        ></rect>`,
+      )}
+    </svg>
+    ${
+      interruptions.length === 0
+        ? html`<p class="muted">Without interruption, as far as it was observed.</p>`
+        : html`<ul class="muted">
+            ${interruptions.slice(-INTERRUPTIONS_MAX).map(
+              (one) => html`<li>
+                  ${one.state} from <${Time} at=${one.from} /> to <${Time} at=${one.to} />
+                </li>`,
+            )}
+          </ul>`
+    }`;
+}
+
+/** The newest ones are named. */
+const INTERRUPTIONS_MAX = 5;
 
 /** Steps without a row are zero, or without a latency. */
 function plotsOf({ since, step_s: stepS, steps: length, writes, attempts }: Activity) {
