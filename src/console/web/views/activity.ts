@@ -65,7 +65,7 @@ function ServiceLine({ since, step_s: stepS, steps, service }: Activity) {
   const lengthMs = stepS * steps * 1_000;
   const share = (text: string) => (100 * (Date.parse(text) - from)) / lengthMs;
   const interruptions = service.filter(({ state }) => ['warn', 'bad'].includes(MARKS[state] ?? ''));
-  return html`<h3 class="line-title">The service</h3>
+  return html`<p class="line-title muted">State of the service</p>
     <svg class="line" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
       ${service.map(
         (one) => html`<rect
