@@ -61,6 +61,8 @@ it('The same traffic through both daemons is applied as through one, also when o
   const rows = await world.database.owner.sql<{ n: bigint; state: string; outcome: string }[]>`
     select amount as n, state, outcome from tallyhook.operations
     where amount >= ${first} and amount < ${last}`;
+  const texts = (amount: number) =>
+    answers.get(amount)?.map(({ status, text }) => `${status} ${text.slice(0, 200)}`) ?? [];
   const wrong = [];
   for (let amount = first; amount < last; amount++) {
     const applied = rig.effects(amount).length;
@@ -69,7 +71,7 @@ it('The same traffic through both daemons is applied as through one, also when o
     const undecided = kept.some((row) => row.state === 'undecided');
     // At most once at the service; recorded as executed if it was applied, or left to people.
     if (applied > 1 || kept.length === 0 || (executed !== applied && !undecided))
-      wrong.push({ amount, applied, kept });
+      wrong.push({ amount, applied, kept, answers: texts(amount) });
     const oks = (answers.get(amount) ?? []).filter(({ status }) => status === 200);
     if (oks.length > 0 && applied !== 1) wrong.push({ amount, applied, oks: oks.length });
   }

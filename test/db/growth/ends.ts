@@ -103,7 +103,6 @@ export const ENDS: Record<string, Line> = {
     grows: 'a kind of operation on a contract that settles',
     end: 'deleted',
     by: 'what settled since, beyond 500 rows',
-    churns: true,
   },
   wallets: { grows: 'a wallet', end: 'kept', churns: true },
   watches: { grows: 'a watch', end: 'deleted', by: 'the person who ends it' },
