@@ -1,6 +1,6 @@
 /**
  * What a file moves, held compactly for a million lines and more: 24 bytes for each movement of a
- * wallet, 32 for each transaction.
+ * wallet, 32 to 64 for each transaction.
  */
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../kernel/addresses.ts';
