@@ -65,7 +65,7 @@ async function queueGive(amount: number, key: string): Promise<string> {
 const codeOf = ({ status, json }: Awaited<ReturnType<App['give']>>) => [status, json.code];
 const stateOf = async (id: string) => (await app.call('GET', `/api/operations/${id}`)).json.state;
 const reaches = (id: string, ...states: string[]) =>
-  until(async () => states.includes(await stateOf(id)) || undefined, { deadlineMs: 20_000 });
+  until(async () => states.includes(await stateOf(id)) || undefined, { deadlineMs: 60_000 });
 /** Sent, and answered by the service. */
 const isSent = (id: string) => reaches(id, 'accepted', 'settled');
 const doctor = (...args: string[]) => runCommand(environment(), 'doctor', '--restored', ...args);

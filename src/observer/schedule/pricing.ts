@@ -71,7 +71,9 @@ function cachedTargets({ db, clock }: Deps) {
     const targets = classes.reduce((sum, one) => sum + one.targets, 0);
     const polled = classes.flatMap((one) => one.oldestPollAt ?? []);
     const oldestPollAt = polled.length > 0 ? Math.min(...polled) : null;
-    const until = from + Math.max(COUNT_MIN_MS, tookMs / COUNT_SHARE);
+    // Without targets the time is that of a busy machine.
+    const restMs = targets === 0 ? 0 : tookMs / COUNT_SHARE;
+    const until = from + Math.max(COUNT_MIN_MS, restMs);
     read = { classes, targets, oldestPollAt, from, until };
     return read;
   };
