@@ -19,8 +19,11 @@ export interface Asset {
 const WEB = join(import.meta.dirname, 'web');
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** The assets by their path under `/console/`. */
-export function loadAssets(): Map<string, Asset> {
+/**
+ * The assets by their path under `/console/`. Each is made when it is first asked for: all at once
+ * would keep the writes of the process waiting for most of a second.
+ */
+export function findAssets(): Map<string, () => Asset> {
   const packages = createRequire(import.meta.url);
   const folderOf = (file: string) => {
     const name = file.split('/')[0] ?? '';
@@ -30,20 +33,27 @@ export function loadAssets(): Map<string, Asset> {
   };
   const read = (file: string) =>
     readFileSync(join(folderOf(file), 'node_modules', file), 'utf8').replace(SOURCE_MAP, '');
-  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, Asset] => [
+  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, () => Asset] => [
     path,
-    assetOf(SCRIPT, withoutTypes(readFileSync(join(WEB, path), 'utf8'))),
+    once(() => assetOf(SCRIPT, withoutTypes(readFileSync(join(WEB, path), 'utf8')))),
   ]);
-  const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, Asset] => [
+  const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
     libraryPath(name),
-    assetOf(SCRIPT, read(file)),
+    once(() => assetOf(SCRIPT, read(file))),
   ]);
-  const style = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];
-  return new Map([
-    ...own,
-    ...libraries,
-    ['style.css', assetOf('text/css; charset=utf-8', style.join('\n'))],
-  ]);
+  const style = once(() => {
+    const texts = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];
+    return assetOf('text/css; charset=utf-8', texts.join('\n'));
+  });
+  return new Map([...own, ...libraries, ['style.css', style]]);
+}
+
+function once(make: () => Asset): () => Asset {
+  let made: Asset | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 /** Without the warning of Node that the function is experimental, which each start would print. */

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
-import { type Asset, loadAssets } from './assets.ts';
+import { type Asset, findAssets } from './assets.ts';
 import { IMPORT_MAP, shellOf } from './shell.ts';
 import { makeSignIn, type SignInDeps } from './sign-in.ts';
 
@@ -52,20 +52,20 @@ export function makeConsole({ styles = [], signIn }: ConsoleDeps = {}): Hono {
   app.get('/console/:path{.+}', (c) => {
     const asset = load().assets.get(c.req.param('path'));
     if (!asset) return c.notFound();
-    return answer(asset, c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
+    return answer(asset(), c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
   });
   return app;
 }
 
 interface Loaded {
-  assets: Map<string, Asset>;
+  assets: Map<string, () => Asset>;
   /** The modules that every view needs. */
   first: string[];
   shell: string;
 }
 
 function loadShell(meta: Readonly<Record<string, string>>): Loaded {
-  const assets = loadAssets();
+  const assets = findAssets();
   const first = [...assets.keys()].filter((path) => path.startsWith('kit/'));
   return { assets, first, shell: shellOf(first, meta) };
 }

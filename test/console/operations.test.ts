@@ -34,7 +34,7 @@ describe('The console', () => {
     // Nobody can tell which of two equal gives was applied.
     sandbox.control.addFault({ kind: 'lost_answer', contains: '777001' });
     const lost = await rig.app.give(ada, 777_001, { 'tallyhook-reference': 'order-1' });
-    expect(lost.status).toBe(504);
+    expect(lost.status, lost.text).toBe(504);
     sandbox.control.setWallet(ada, { delta: 5n });
     const id = String(lost.headers['tallyhook-operation']);
     const state = async () => (await rig.app.call('GET', `/api/operations/${id}`)).json.state;

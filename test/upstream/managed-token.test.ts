@@ -69,7 +69,7 @@ describe('After a 401 on the managed token', () => {
     const { forward, service, clock } = await forwardTo(({ headers }) =>
       headers.authorization === 'Bearer token-1' ? refused : 'hang',
     );
-    const forwarded = await forward({ deadlineAt: clock.now() + 200 });
+    const forwarded = await forward({ deadlineAt: clock.now() + 1_000 });
     expect(forwarded).toMatchObject({ outcome: { class: 'unknown' } });
     expect(service.count(GIVE)).toBe(2);
   });
