@@ -25,7 +25,7 @@ export function personOf(
   const owner = claims[ownerClaim];
   if (typeof owner !== 'string' || owner.trim() === '' || owner.length > OWNER_MAX)
     throw new Failure('forbidden', `Your account has no ${ownerClaim}; ask who manages accounts.`);
-  // Anybody can claim an address that nobody has verified.
+  // Some providers accept any e-mail address until its owner has confirmed it.
   if (ownerClaim === 'email' && claims.email_verified !== true)
     throw new Failure('forbidden', 'The e-mail address of your account is not verified.');
   const own = [claims[groupsClaim]].flat().filter((name) => typeof name === 'string');

@@ -17,7 +17,7 @@ const read = async (range: string) =>
   JSON.parse((await api.call('GET', `/api/activity?range=${range}`)).text) as Activity;
 
 it('Writes and attempts are counted by the step in which they were made', async () => {
-  const now = Date.now();
+  const now = api.clock.now();
   const write = (id: string, outcome: 'executed' | 'not_executed' | 'open', agoMs: number) => ({
     ...{ id, kind: 'give' as const, amount: 1n, toAddr: `0x${'a'.repeat(40)}` },
     ...{ outcome, state: outcome === 'open' ? ('unknown' as const) : outcome },
@@ -52,7 +52,7 @@ it('Writes and attempts are counted by the step in which they were made', async 
 });
 
 it('The states of the service are listed since the beginning of the range', async () => {
-  const now = Date.now();
+  const now = api.clock.now();
   const ago = (minutes: number) => new Date(now - minutes * 60_000).toISOString();
   const { sql } = api.database.owner;
   await sql`delete from tallyhook.service_changes`;

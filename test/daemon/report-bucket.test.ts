@@ -1,5 +1,6 @@
 /** A daemon that delivers reports to a bucket: tried again, and its keys are shown nowhere. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../src/kernel/clock.ts';
 import { makeApp } from '../harness/app.ts';
 import { BUCKET_KEYS, type Bucket, startBucket } from '../harness/bucket.ts';
 import {
@@ -19,7 +20,7 @@ const { accessKeyId, secretAccessKey } = BUCKET_KEYS;
 
 beforeAll(async () => {
   world = await createWorld();
-  bucket = await startBucket('us-east-1');
+  bucket = await startBucket('us-east-1', systemClock);
 });
 afterAll(async () => {
   await daemon?.kill();

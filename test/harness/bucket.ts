@@ -5,6 +5,7 @@
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Clock } from '../../src/kernel/clock.ts';
 import { closeServer, listen } from './listen.ts';
 
 export const BUCKET_KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret+of/the+bucket' };
@@ -24,10 +25,11 @@ const sha256 = (data: string | Buffer) => createHash('sha256').update(data);
 const hmac = (key: string | Buffer, text: string) =>
   createHmac('sha256', key).update(text).digest();
 
-export async function startBucket(region: string): Promise<Bucket> {
+/** @param clock against which the times of requests are checked, as S3 does */
+export async function startBucket(region: string, clock: Clock): Promise<Bucket> {
   const bucket: Omit<Bucket, 'url' | 'close'> = { objects: new Map(), faults: [], answers: [] };
   const server = createServer(
-    (request, response) => void answer(bucket, region, request, response),
+    (request, response) => void answer(bucket, { region, clock }, request, response),
   );
   const port = await listen(server);
   return Object.assign(bucket, {
@@ -38,7 +40,7 @@ export async function startBucket(region: string): Promise<Bucket> {
 
 async function answer(
   bucket: Omit<Bucket, 'url' | 'close'>,
-  region: string,
+  place: { region: string; clock: Clock },
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -51,7 +53,7 @@ async function answer(
   for await (const part of request) parts.push(part);
   const content = Buffer.concat(parts);
   const checksum = sha256(content).digest('base64');
-  const refusal = fault === '503' ? 'SlowDown' : problemOf(request, content, region);
+  const refusal = fault === '503' ? 'SlowDown' : problemOf(request, content, place);
   bucket.answers.push(refusal ?? 'OK');
   if (refusal !== undefined) {
     const status = refusal === 'SlowDown' ? 503 : refusal === 'BadDigest' ? 400 : 403;
@@ -67,7 +69,11 @@ async function answer(
 }
 
 /** The code of the error that S3 answers; undefined for a valid request. */
-function problemOf(request: IncomingMessage, content: Buffer, region: string): string | undefined {
+function problemOf(
+  request: IncomingMessage,
+  content: Buffer,
+  { region, clock }: { region: string; clock: Clock },
+): string | undefined {
   const header = (name: string) => String(request.headers[name] ?? '').trim();
   const form =
     /^AWS4-HMAC-SHA256 Credential=(\S+), ?SignedHeaders=(\S+), ?Signature=([0-9a-f]{64})$/;
@@ -80,7 +86,7 @@ function problemOf(request: IncomingMessage, content: Buffer, region: string): s
   const at = Date.parse(
     date.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'),
   );
-  if (!(Math.abs(Date.now() - at) < 900_000)) return 'RequestTimeTooSkewed';
+  if (!(Math.abs(clock.now() - at) < 900_000)) return 'RequestTimeTooSkewed';
   const names = signed.split(';');
   const required = Object.keys(request.headers).filter((n) => n === 'host' || /^x-amz-/.test(n));
   if (!required.every((name) => names.includes(name))) return 'AccessDenied';

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   listLastRecords,
   listObservations,
@@ -6,178 +6,165 @@ import {
   targetName,
 } from '../../src/observer/observer.ts';
 import * as store from '../../src/observer/targets-store.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { putOperations } from '../ledger/fixture.ts';
-import { closeAll, upstreamTo } from '../upstream/rig.ts';
-import { observerOf, processAll } from './rig.ts';
+import { processAll, useWorld } from './rig.ts';
 
-let database: TestDatabase;
-let sandbox: Sandbox;
-let clock: ManualClock;
-let addr: string;
-let wallet: TargetRef;
-beforeEach(async () => {
-  database = await createDatabase();
-  clock = manualClock();
-  sandbox = await startSandbox({ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' });
-  addr = sandbox.control.state().members[0]?.addr ?? '';
-  wallet = { kind: 'wallet', addr };
-  clock.advance(10_000);
-});
-afterEach(async () => {
-  await closeAll();
-  await sandbox.close();
-  await database.drop();
-});
+const world = useWorld();
 
-async function openObserver(seed = 1) {
-  const { upstream } = await upstreamTo(sandbox.url, clock);
-  return observerOf(database.db, clock, upstream, seed);
-}
-
-const observationsOf = (ref: TargetRef) => listObservations(database.db, targetName(ref), 100);
+const observationsOf = (ref: TargetRef) =>
+  listObservations(world.database.db, targetName(ref), 100);
 async function nextInMs(ref: TargetRef): Promise<number> {
-  const rows = await database.db.sql<{ at: number }[]>`
+  const rows = await world.database.db.sql<{ at: number }[]>`
     select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
-  return (rows[0]?.at ?? Number.NaN) - clock.now();
+  return (rows[0]?.at ?? Number.NaN) - world.clock.now();
 }
 describe('Polling', () => {
   it('An added target is polled, recorded, and due again after the shortest gap', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-    const [observation] = await observationsOf(wallet);
-    expect(observation).toMatchObject({ result: 'seen', record: { addr, balance: 1_000 } });
-    const gap = await nextInMs(wallet);
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 1 });
+    const [observation] = await observationsOf(world.wallet);
+    expect(observation).toMatchObject({
+      result: 'seen',
+      record: { addr: world.wallet.addr, balance: 1_000 },
+    });
+    const gap = await nextInMs(world.wallet);
     expect(gap).toBeGreaterThanOrEqual(60_000);
     expect(gap).toBeLessThanOrEqual(67_000);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
-    const [seen] = await listLastRecords(database.db, [targetName(wallet)]);
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 0 });
+    const [seen] = await listLastRecords(world.database.db, [targetName(world.wallet)]);
     expect(seen?.lastStartedAt).toBe(observation?.startedAt);
   });
 
   it('A pass whose signal aborts begins no poll, and the next pass does', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    const now = clock.now();
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    const now = world.clock.now();
     expect(await observer.runOnce(now, AbortSignal.abort())).toMatchObject({ observations: 0 });
     expect(await observer.runOnce(now)).toMatchObject({ observations: 1 });
   });
 
   it('A wallet that does not exist is absent and has no record', async () => {
-    const observer = await openObserver();
+    const observer = await world.openObserver();
     const absent: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
-    await observer.add(database.db, [absent]);
-    await observer.runOnce(clock.now());
+    await observer.add(world.database.db, [absent]);
+    await observer.runOnce(world.clock.now());
     expect(await observationsOf(absent)).toMatchObject([{ result: 'absent', record: null }]);
-    expect(await listLastRecords(database.db, [targetName(absent)])).toEqual([]);
+    expect(await listLastRecords(world.database.db, [targetName(absent)])).toEqual([]);
   });
 
   it('A failed poll is repeated with growing intervals until one succeeds', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    sandbox.control.addFault({ kind: 'dropped', method: 'GET', count: 4 });
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    world.sandbox.control.addFault({ kind: 'dropped', method: 'GET', count: 4 });
     const gaps: number[] = [];
     for (let i = 0; i < 4; i++) {
-      await observer.runOnce(clock.now());
-      gaps.push(await nextInMs(wallet));
-      clock.advance(gaps.at(-1) ?? 0);
+      await observer.runOnce(world.clock.now());
+      gaps.push(await nextInMs(world.wallet));
+      world.clock.advance(gaps.at(-1) ?? 0);
     }
     // The first of a series is kept.
-    expect((await observationsOf(wallet)).map(({ result }) => result)).toEqual(['inconclusive']);
+    expect((await observationsOf(world.wallet)).map(({ result }) => result)).toEqual([
+      'inconclusive',
+    ]);
     expect(gaps[0]).toBeLessThanOrEqual(1_000);
     expect(gaps[3]).toBeGreaterThanOrEqual(4_000);
-    await observer.runOnce(clock.now());
-    const rows = await database.db.sql`select failures from tallyhook.targets`;
+    await observer.runOnce(world.clock.now());
+    const rows = await world.database.db.sql`select failures from tallyhook.targets`;
     expect(rows).toMatchObject([{ failures: 0 }]);
   });
 
   it('Two observers poll each target once', async () => {
-    const observers = [await openObserver(1), await openObserver(2)];
-    await observers[0]?.add(database.db, [wallet]);
-    const passes = await Promise.all(observers.map((observer) => observer.runOnce(clock.now())));
+    const observers = [await world.openObserver(1), await world.openObserver(2)];
+    await observers[0]?.add(world.database.db, [world.wallet]);
+    const passes = await Promise.all(
+      observers.map((observer) => observer.runOnce(world.clock.now())),
+    );
     expect(passes.map(({ observations }) => observations).sort()).toEqual([0, 1]);
-    expect(await observationsOf(wallet)).toHaveLength(1);
+    expect(await observationsOf(world.wallet)).toHaveLength(1);
   });
 
   it('A claimed target whose poll is not recorded is due again after its lease', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
     const claim = () =>
-      store.claimDue(database.db, clock.now(), 10, { leaseMs: 10_000, steadyFirst: false });
+      store.claimDue(world.database.db, world.clock.now(), 10, {
+        leaseMs: 10_000,
+        steadyFirst: false,
+      });
     expect(await claim()).toHaveLength(1);
     expect(await claim()).toEqual([]);
-    clock.advance(10_001);
+    world.clock.advance(10_001);
     expect(await claim()).toHaveLength(1);
   });
 
   it('An older observation never replaces the record of a newer one', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
     const seen = (startedAt: number, balance: bigint) => ({
       ...{ startedAt, endedAt: startedAt + 10, result: 'seen' as const, raw: null },
-      record: { addr, balance, status: 1 },
+      record: { addr: world.wallet.addr, balance, status: 1 },
     });
-    await observer.runOnce(clock.now());
-    const now = clock.now();
-    await observer.noteRead(wallet, seen(now + 200, 7n));
-    await observer.noteRead(wallet, seen(now + 100, 5n));
-    const [last] = await listLastRecords(database.db, [targetName(wallet)]);
+    await observer.runOnce(world.clock.now());
+    const now = world.clock.now();
+    await observer.noteRead(world.wallet, seen(now + 200, 7n));
+    await observer.noteRead(world.wallet, seen(now + 100, 5n));
+    const [last] = await listLastRecords(world.database.db, [targetName(world.wallet)]);
     expect(last).toMatchObject({ lastStartedAt: now + 200, lastRecord: { balance: 7 } });
-    expect(await observationsOf(wallet)).toHaveLength(2);
+    expect(await observationsOf(world.wallet)).toHaveLength(2);
   });
 
   it('A passive observation of something that is no target is not recorded', async () => {
-    const observer = await openObserver();
-    const record = { addr, balance: 1n, status: 1 };
+    const observer = await world.openObserver();
+    const record = { addr: world.wallet.addr, balance: 1n, status: 1 };
     const seen = { result: 'seen' as const, raw: null, startedAt: 1, endedAt: 2 };
-    await observer.noteRead(wallet, { ...seen, record });
-    expect(await observationsOf(wallet)).toEqual([]);
+    await observer.noteRead(world.wallet, { ...seen, record });
+    expect(await observationsOf(world.wallet)).toEqual([]);
   });
 });
 
 describe('A target of an open operation', () => {
-  const at = (ms: number) => clock.now() + ms;
+  const at = (ms: number) => world.clock.now() + ms;
   const give = (state: 'sending' | 'accepted' | 'undecided', sent: number) => ({
     ...{ id: `op_${state}_${sent}`, kind: 'give' as const, state, amount: 1n, operationNo: 1n },
-    ...{ toAddr: addr, recordedAt: at(sent) },
+    ...{ toAddr: world.wallet.addr, recordedAt: at(sent) },
   });
   const record = async (operation: ReturnType<typeof give>, operators: [string, string][] = []) => {
-    await putOperations(database.owner, [operation]);
-    await completeRecords(database.owner, { feeMode: 'on_top', operators: new Map(operators) });
+    await putOperations(world.database.owner, [operation]);
+    await completeRecords(world.database.owner, {
+      feeMode: 'on_top',
+      operators: new Map(operators),
+    });
   };
 
   it('is added at once, for an operator with a wallet that wallet too', async () => {
-    const observer = await openObserver();
-    const operatorAddr = sandbox.control.state().members[1]?.addr ?? '';
+    const observer = await world.openObserver();
+    const operatorAddr = world.sandbox.control.state().members[1]?.addr ?? '';
     await record(give('accepted', -5), [['1', operatorAddr]]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 2 });
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 2 });
     expect(await observationsOf({ kind: 'wallet', addr: operatorAddr })).toHaveLength(1);
   });
 
   it('is polled once after a change, not repeatedly', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.runOnce(clock.now());
-    clock.advance(5_000);
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    await observer.runOnce(world.clock.now());
+    world.clock.advance(5_000);
     await record(give('accepted', -5));
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-    clock.advance(5_000);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 1 });
+    world.clock.advance(5_000);
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 0 });
   });
 
   it('is polled again when a poll began before the service had to show the change', async () => {
-    const { upstream } = await upstreamTo(sandbox.url, clock);
-    const observer = observerOf(database.db, clock, upstream, 1, { readLagMs: 1_000 });
-    await observer.add(database.db, [wallet]);
+    const observer = await world.openObserver(1, { readLagMs: 1_000 });
+    await observer.add(world.database.db, [world.wallet]);
     await record(give('accepted', -5));
     const polls = async (afterMs: number) => {
-      clock.advance(afterMs);
-      const { observations } = await observer.runOnce(clock.now());
-      await processAll(database);
+      world.clock.advance(afterMs);
+      const { observations } = await observer.runOnce(world.clock.now());
+      await processAll(world.database);
       return observations;
     };
     expect([await polls(0), await polls(500), await polls(600), await polls(5_000)]).toEqual([
@@ -186,11 +173,11 @@ describe('A target of an open operation', () => {
   });
 
   it('is polled as a steady one while the operation is undecided', async () => {
-    const observer = await openObserver();
-    await observer.add(database.db, [wallet]);
-    await observer.runOnce(clock.now());
-    clock.advance(5_000);
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    await observer.runOnce(world.clock.now());
+    world.clock.advance(5_000);
     await record(give('undecided', -5));
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
+    expect(await observer.runOnce(world.clock.now())).toMatchObject({ observations: 0 });
   });
 });

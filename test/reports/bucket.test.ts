@@ -1,5 +1,6 @@
 /** Reports delivered to an S3-compatible bucket, which checks every signature and content. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../src/kernel/clock.ts';
 import { objectUrl } from '../../src/reports/files/bucket.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
 import { BUCKET_KEYS, type Bucket, startBucket } from '../harness/bucket.ts';
@@ -9,7 +10,7 @@ const REGION = 'eu-central-1';
 let world: World;
 let bucket: Bucket;
 beforeEach(async () => {
-  bucket = await startBucket(REGION);
+  bucket = await startBucket(REGION, systemClock);
 });
 afterEach(async () => {
   await world.drop();

@@ -22,7 +22,7 @@ export interface MappingOptions {
   timeZone?: string;
 }
 
-/** A report as JSON text with the name of its transaction, or why there is none. */
+/** One line of the file: the request body that it maps to, or the reason why it maps to none. */
 export type Line =
   | { line: number; text: string; transaction: string; kind: string; occurredAt: string }
   | { line: number; problem: { code: string; detail: string } };

@@ -108,7 +108,7 @@ describe('A mapping', () => {
   });
 });
 
-it('Movements of many wallets come back by wallet and time, whatever their size', () => {
+it('Movements are listed per wallet in the order of their times, whatever order they were added in', () => {
   const movements = makeMovements();
   const huge = 2n ** 80n;
   for (let n = 0; n < 3_000; n++)

@@ -28,7 +28,7 @@ type Write = typeof write extends fc.Arbitrary<infer W> ? W : never;
 
 const aPair = () => [wallets++, wallets++].map((n) => `0x${String(n).padStart(40, '0')}`);
 
-/** The report of a write between these wallets; a write from nobody is a give to the first. */
+/** The imported line of a write; without `from` it is a give to the first wallet of the pair. */
 function reportOf({ hour, from, amount, fee }: Write, pair: string[]) {
   const common = {
     amount: String(amount),

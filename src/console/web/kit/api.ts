@@ -19,7 +19,7 @@ export function meta(name: string): string | undefined {
   return document.querySelector<HTMLMetaElement>(`meta[name="tallyhook-${name}"]`)?.content;
 }
 
-/** Takes over how a sign-in ended; the address becomes the one that the person wanted. */
+/** Stores the key that a sign-in returned, and shows the address that was asked for before it. */
 export function takeSignIn(): void {
   const key = meta('key');
   if (key !== undefined) storeKey(key);
