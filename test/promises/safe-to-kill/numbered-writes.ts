@@ -42,8 +42,12 @@ function queuedGive({ ada, sandbox }: World): NumberedWrite['write'] {
   };
 }
 
-/** The writes of one world; Ada is logged in for those that need a user's token. */
+/**
+ * The writes of one world, in which Ada can pay for any number of them and is logged in for those
+ * that need a user's token.
+ */
 export async function numberedWrites(world: World): Promise<Record<string, NumberedWrite>> {
+  world.sandbox.control.setWallet(world.ada, { amt_token: 1_000_000_000n });
   const user = await userTokenOf(world.sandbox, 1);
   const asAda = { authorization: `Bearer ${user}`, 'tallyhook-key': ADMIN_KEY };
   return { ...payments(world), ...mints(world), ...tokenWrites(world, asAda) };

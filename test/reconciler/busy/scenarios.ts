@@ -62,7 +62,7 @@ function operator(operatorAddr: string): Scenario {
   };
 }
 
-/** Twelve open writes on one wallet are told apart, so its answers come sooner. */
+/** Up to twelve open writes on one wallet can be distinguished, so its answers come sooner. */
 function pair(): Scenario {
   const [one, other] = [addr('d', 1), addr('e', 1)];
   return {
