@@ -10,7 +10,11 @@ export interface ChangeRate {
   seconds: number;
 }
 
-/** Of a target that was never polled: a change per hour, known vaguely. Default of the columns. */
+/**
+ * Of a target that was never polled: a change per hour, known vaguely. Default of the columns. One
+ * that is learned from all targets of a kind was tried and gains nothing: in six simulations η was
+ * 0.906 ± 0.007 with it and 0.922 ± 0.007 without in the first three hours, then 0.99 with both.
+ */
 export const PRIOR: ChangeRate = { changes: 0.5, seconds: 1_800 };
 /** After this time the prior has regained 63 % of its weight. */
 const MEMORY_S = 3 * 86_400;
