@@ -115,8 +115,14 @@ export function connect(options: ConnectOptions): Db {
     async begin(work, { snapshot = false, deadlineMs } = {}) {
       const level = snapshot ? 'isolation level repeatable read' : '';
       const run = async (sql: postgres.TransactionSql) => {
-        await limitTo(sql, deadlineMs ?? localMs);
-        return work(txOver(sql));
+        const { tx, end } = txOver(sql);
+        try {
+          // Pipelined with the first statement of the work.
+          const [, result] = await Promise.all([limitTo(sql, deadlineMs ?? localMs), work(tx)]);
+          return result;
+        } finally {
+          end();
+        }
       };
       const ms = deadlineMs ?? usualMs;
       return withRetries(ms, () =>
@@ -239,14 +245,39 @@ function ormOver(client: postgres.Sql | postgres.TransactionSql): Orm {
   return new PgDatabase(dialect, session as never, undefined) as unknown as Orm;
 }
 
-function txOver(client: postgres.TransactionSql): Tx {
+/**
+ * When one of several concurrent statements fails, the work of the others may go on. postgres.js
+ * would run their next statement on the connection after the rollback, outside of any transaction.
+ * So no statement is accepted after `end`.
+ */
+function txOver(client: postgres.TransactionSql): { tx: Tx; end: () => void } {
   let orm: Orm | undefined;
-  return {
+  let hasEnded = false;
+  const check = () => {
+    if (hasEnded) throw new Error('a statement of a transaction that has ended');
+  };
+  const sql = new Proxy(client, {
+    apply(target, self, args) {
+      check();
+      return Reflect.apply(target as never, self, args);
+    },
+    get(target, name) {
+      if (name === 'unsafe') check();
+      return Reflect.get(target, name);
+    },
+  });
+  const tx: Tx = {
     transaction: true,
-    sql: client,
+    sql,
     get orm() {
-      orm ??= ormOver(client);
+      orm ??= ormOver(sql);
       return orm;
+    },
+  };
+  return {
+    tx,
+    end() {
+      hasEnded = true;
     },
   };
 }

@@ -121,9 +121,9 @@ async function recordConclusive(
       on conflict (target) do update set observation_id = excluded.observation_id,
         unchanged_since = excluded.unchanged_since, started_at = excluded.started_at,
         ended_at = excluded.ended_at, result = excluded.result, record = excluded.record,
-        -- What failed is tried again at its own time, unless the target has changed.
-        process_at = case when u.observation_id = excluded.observation_id then u.process_at
-          else excluded.process_at end,
+        -- It keeps its place, however often it is polled; what failed is due when it has changed.
+        process_at = case when u.observation_id = excluded.observation_id or u.failures = 0
+          then u.process_at else excluded.process_at end,
         failures = case when u.observation_id = excluded.observation_id then u.failures else 0 end,
         problem = case when u.observation_id = excluded.observation_id then u.problem end
       returning target

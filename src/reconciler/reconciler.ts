@@ -1,12 +1,10 @@
 /**
- * What observations mean. One elected daemon processes them, in one transaction each: the accepted
+ * What observations mean. One elected daemon processes them, each in one transaction: the accepted
  * state, drifts, posting requests, transitions of operations and their events are one commit.
  */
-import type { Db, Tx } from '../db/connect.ts';
-import { type Daemon, lockLease, makeLease } from '../db/leases.ts';
-import { DatabaseError, isAway, isTooSlow } from '../db/sqlstate.ts';
+import type { Db } from '../db/connect.ts';
+import { type Daemon, makeLease } from '../db/leases.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
@@ -20,9 +18,9 @@ import {
   type UnprocessedObservation,
 } from '../observer/observer.ts';
 import { findLastRestore, ownWalletsOf } from '../operations/operations.ts';
-import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Deps } from './deps.ts';
+import { type Evaluation, isLeaseLost, isSlow, runEvaluations, TOGETHER } from './evaluations.ts';
 import { evaluateToken } from './tokens/tokens.ts';
 import { evaluateScan } from './unknown/mints.ts';
 import { makeUnknownWork } from './unknown/work.ts';
@@ -78,8 +76,8 @@ export { findWallet, listWallets, type Wallet, walletsByKey } from './wallets/st
 export interface Reconciler {
   /**
    * One bounded pass. Returns how many observations it processed, which is 0 while another daemon
-   * is the leader, and whether more are due. When the signal aborts, it ends after the evaluation
-   * that is running.
+   * is the leader, and whether more are due. When the signal aborts, it ends after the evaluations
+   * that are running.
    */
   runOnce(now: Instant, signal?: AbortSignal): Promise<{ processed: number; more: boolean }>;
 }
@@ -87,8 +85,6 @@ export interface Reconciler {
 const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
 const OBSERVATIONS_MAX = 100;
-/** The deadline of one evaluation; a slow one must not delay the others for long. */
-const EVALUATION_MS = 5_000;
 /** After so many failures an observation is quarantined. */
 const FAILURES_MAX = 5;
 const RETRY_MS = 1_000;
@@ -105,28 +101,10 @@ interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt' | 'p
 }
 
 export function makeReconciler(deps: ReconcilerDeps): Reconciler {
-  const { db, outbox, ids, operations, effectSettings, settings, pendingPolls } = deps;
+  const { db, ids, operations, effectSettings, settings, pendingPolls } = deps;
   const acquire = makeLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const unknownWork = makeUnknownWork(db);
   let ownWalletsObserved = false;
-
-  /** Runs one evaluation, fenced, and commits its events with it; a failure delays no other. */
-  async function attempt(
-    fence: bigint,
-    evaluate: (tx: Tx) => Promise<EventDraft[]>,
-    onFailure: (error: unknown) => unknown,
-  ): Promise<void> {
-    const work = async (tx: Tx) => {
-      await lockLease(tx, LEASE, fence);
-      await outbox.emit(tx, await evaluate(tx));
-    };
-    try {
-      await db.begin(work, { snapshot: true, deadlineMs: EVALUATION_MS });
-    } catch (error) {
-      if (endsPass(error)) throw error;
-      await onFailure(error);
-    }
-  }
 
   async function pass(fence: bigint, now: Instant, signal: AbortSignal | undefined) {
     // Wallets of the ledger's own accounts are observed without a watch.
@@ -138,20 +116,23 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       ...{ ids, operations, effectSettings, settings },
       ...{ availableSince: available, restoredAt, polls },
     };
+    const lease = { name: LEASE, fence };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
-    for (const [processed, observation] of observations.entries()) {
+    const evaluationOf = (observation: UnprocessedObservation): Evaluation => ({
+      claim: (tx) => markProcessed(tx, observation),
+      evaluate: (tx) => evaluatorOf(observation)(tx, evaluation, observation, now),
+      onFailure: (error) => defer(deps, observation, error, now),
+    });
+    for (let processed = 0; processed < observations.length; processed += TOGETHER) {
       if (signal?.aborted) return { processed, more: true };
-      const evaluate = async (tx: Tx) =>
-        (await markProcessed(tx, observation))
-          ? evaluatorOf(observation)(tx, evaluation, observation, now)
-          : [];
-      await attempt(fence, evaluate, (error) => defer(deps, observation, error, now));
+      const some = observations.slice(processed, processed + TOGETHER);
+      await runEvaluations(deps, lease, some.map(evaluationOf));
     }
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
     for (const evaluate of await unknownWork.next(evaluation, seen, now)) {
       if (signal?.aborted) break;
-      await attempt(fence, evaluate, (error) => failures.push(error));
+      await runEvaluations(deps, lease, [{ evaluate, onFailure: (error) => failures.push(error) }]);
     }
     if (failures.length > 0) throw failures[0];
     const processed = observations.length;
@@ -201,17 +182,4 @@ function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateW
   if (kind === 'token') return evaluateToken;
   if (kind === 'scan') return evaluateScan;
   return result === 'seen' ? evaluateWallet : async () => [];
-}
-
-/** Without the database or the lease every evaluation fails; a timeout concerns only one. */
-function endsPass(error: unknown): boolean {
-  return isLeaseLost(error) || (isAway(error) && !isSlow(error));
-}
-
-function isSlow(error: unknown): boolean {
-  return isTooSlow(error) || (error instanceof DatabaseError && error.code === 'DEADLINE');
-}
-
-function isLeaseLost(error: unknown): boolean {
-  return error instanceof Failure && error.code === 'lease_lost';
 }

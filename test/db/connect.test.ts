@@ -147,6 +147,28 @@ describe('A transaction', () => {
     expect(await owner.sql`select id from public.kept where id = 50`).toEqual([]);
   });
 
+  it('that has ended takes no further statement of work that goes on', async () => {
+    const { promise: ended, resolve: goOn } = Promise.withResolvers<void>();
+    let late: Promise<unknown> | undefined;
+    const failing = owner.begin(async ({ sql, orm }) => {
+      const both = async () => {
+        await sql`update public.kept set n = 41 where id = 7`;
+        await ended;
+        await expect(async () => sql`update public.kept set n = 42 where id = 7`).rejects.toThrow(
+          'has ended',
+        );
+        await orm.execute(drizzleSql`update public.kept set n = 43 where id = 7`);
+      };
+      late = both();
+      await Promise.all([sql`select 1 / 0`, late]);
+    });
+    await expect(failing).rejects.toMatchObject({ code: '22012' });
+    goOn();
+    const cause = { message: expect.stringContaining('has ended') };
+    await expect(late).rejects.toMatchObject({ cause });
+    expect(await first(owner.sql`select n::int from public.kept where id = 7`)).toBe(0);
+  });
+
   it('on a snapshot is retried when a row has changed since, and then succeeds', async () => {
     let runs = 0;
     await owner.begin(

@@ -81,4 +81,16 @@ describe('Reads of an app through the gateway', () => {
     expect(own).toMatchObject([{ record: { balance: 20 } }]);
     for (const observation of own) await db.begin((tx) => markProcessed(tx, observation));
   });
+
+  it('A target that changes more often than it can be processed keeps its place in the order', async () => {
+    const [often, once] = [await read(), await read()];
+    const order = async () => {
+      const due = await listUnprocessed(db, clock.now(), 100);
+      return due.flatMap(({ target }) => ([often.name, once.name].includes(target) ? target : []));
+    };
+    await often.reads(1, 10, 1n);
+    await once.reads(1, 10, 1n);
+    for (let balance = 2n; balance <= 5n; balance++) await often.reads(1, 10, balance);
+    expect(await order()).toEqual([often.name, once.name]);
+  });
 });

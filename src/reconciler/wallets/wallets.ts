@@ -41,7 +41,8 @@ export async function evaluateWallet(
   const key = observation.target.slice('wallet:'.length);
   // The answer is about another wallet.
   if (addressKey(seen.addr) !== key) return [];
-  const before = await findWallet(tx, key);
+  // Statements that do not need each other are pipelined here and below: one round trip.
+  const [before, drifts] = await Promise.all([findWallet(tx, key), listOpenDrifts(tx, key)]);
   // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
   const { startedAt, endedAt } = observation;
@@ -56,12 +57,14 @@ export async function evaluateWallet(
   };
   const opened =
     wallet.openedAt !== null || (await openWallet(tx, wallet, { observation, readLagMs, now }));
-  const expectations = await expectedBalances(tx, [{ key, startedAt, endedAt, opened }], readLagMs);
+  const [expectations, executed] = await Promise.all([
+    expectedBalances(tx, [{ key, startedAt, endedAt, opened }], readLagMs),
+    listExecutedSince(tx, before, wallet),
+  ]);
   const expected = must(expectations.get(key), 'expected balance');
   wallet.ledgerAtObservation = expected.ledger;
-  const drifts = await listOpenDrifts(tx, key);
   const comparison = compareBalance(seen.balance, expected, totalOf(drifts));
-  const operations = await explainedBy(tx, before, wallet, comparison);
+  const operations = explainedBy(executed, comparison);
   const events = observedEvents(before, wallet, comparison, { operations, at: endedAt });
   if (opened) {
     if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
@@ -69,10 +72,15 @@ export async function evaluateWallet(
     const input = { comparison, drifts, observation, previousId, now };
     events.push(...(await stepDrifts(tx, deps, wallet, input)));
   }
-  await saveWallet(tx, wallet);
-  if (wallet.consistentAt === startedAt) events.push(...(await settle(tx, deps, wallet, now)));
-  await pollAgain(tx, deps, { before, wallet, expected, now });
-  return events;
+  const [, confirmed] = await Promise.all([
+    saveWallet(tx, wallet),
+    wallet.consistentAt === startedAt ? listConfirmedBy(tx, deps, wallet) : [],
+  ]);
+  const [settled] = await Promise.all([
+    settle(tx, deps, { wallet, confirmed, now }),
+    pollAgain(tx, deps, { before, wallet, expected, now }),
+  ]);
+  return [...events, ...settled];
 }
 
 function newWallet(key: string, addr: string): Wallet {
@@ -96,16 +104,20 @@ function newWallet(key: string, addr: string): Wallet {
   };
 }
 
-/** The operations that explain why the balance differs from the one observed before. */
-async function explainedBy(
+/** What was executed since the last observation; undefined if the balance is the same. */
+async function listExecutedSince(
   tx: Tx,
   before: Wallet | undefined,
   { key, observedBalance, observedAt }: Wallet,
-  comparison: Comparison,
-): Promise<string[]> {
-  if (!before?.observedAt || before.observedBalance === observedBalance) return [];
+): Promise<string[] | undefined> {
+  if (!before?.observedAt || before.observedBalance === observedBalance) return undefined;
+  return listExecutedBetween(tx, key, before.observedAt, observedAt ?? 0);
+}
+
+/** The operations that explain why the balance differs from the one observed before. */
+function explainedBy(executed: string[] | undefined, comparison: Comparison): string[] {
+  if (!executed) return [];
   const shown = comparison.result === 'explained' ? comparison.shown : [];
-  const executed = await listExecutedBetween(tx, key, before.observedAt, observedAt ?? 0);
   return [...new Set([...executed, ...shown])];
 }
 
@@ -119,20 +131,23 @@ function markExplained(
   if (quiet) wallet.quietAt = startedAt;
 }
 
-/** Settles the operations that observations of all their wallets confirm. */
+/** The operations that observations of all their wallets confirm. */
+function listConfirmedBy(tx: Tx, { settings }: Deps, { key, consistentAt }: Wallet) {
+  const { readLagMs } = settings;
+  const before = must(consistentAt, 'consistent') - readLagMs;
+  return listConfirmed(tx, key, { before, readLagMs, limit: SETTLED_MAX });
+}
+
 async function settle(
   tx: Tx,
-  { operations, polls, settings }: Deps,
-  wallet: Wallet,
-  now: Instant,
+  { operations, polls }: Deps,
+  { wallet, confirmed, now }: { wallet: Wallet; confirmed: readonly string[]; now: Instant },
 ): Promise<EventDraft[]> {
-  const { readLagMs } = settings;
-  const before = must(wallet.consistentAt, 'consistent') - readLagMs;
-  const ids = await listConfirmed(tx, wallet.key, { before, readLagMs, limit: SETTLED_MAX });
+  if (confirmed.length === 0) return [];
   const cause = `balance of ${wallet.addr} confirms it`;
   const moved = await operations.move(
     tx,
-    ids.map((id) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
+    confirmed.map((id) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
   const shownAt = must(wallet.consistentAt, 'consistent');
   // An earlier poll may have shown it as well: only the longest possible wait is known.
