@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RATE_MIN_PER_S, RISE_MS, rateAt, throttle } from '../../src/upstream/rate/limiter.ts';
 import { makePriorityQueue } from '../../src/upstream/rate/priority-queue.ts';
-import { BURST, makeTokenBucket } from '../../src/upstream/rate/token-bucket.ts';
+import { burstOf, makeTokenBucket } from '../../src/upstream/rate/token-bucket.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
 
@@ -61,17 +61,23 @@ describe('The token bucket', () => {
     return polls;
   }
 
-  it.each([1, 3, 5, 40])('admits %i polls per second, at most two at once', (perS) => {
+  it.each([
+    [1, 2],
+    [5, 2],
+    [40, 2],
+    [200, 10],
+  ])('admits %i polls per second, at most %i at once', (perS, burst) => {
     const polls = run(perS, 20);
-    expect(polls.length).toBeGreaterThanOrEqual(perS * 20 + BURST - 1);
+    expect(burstOf(perS)).toBe(burst);
+    expect(polls.length).toBeGreaterThanOrEqual(perS * 20 + burst - 1);
     for (const [i, at] of polls.entries()) {
       const within = polls.slice(i).filter((other) => other < at + 1000).length;
-      expect(within).toBeLessThanOrEqual(perS + BURST);
+      expect(within).toBeLessThanOrEqual(perS + burst);
     }
   });
 
   it('accumulates no more than a burst while unused', () => {
-    expect(makeTokenBucket(() => 5, 0.2, T0).free(T0 + 3_600_000)).toBe(BURST);
+    expect(makeTokenBucket(() => 5, 0.2, T0).free(T0 + 3_600_000)).toBe(burstOf(5));
   });
 
   it.each([

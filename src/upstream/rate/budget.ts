@@ -28,7 +28,7 @@ export interface BudgetSettings {
 
 /** What the scheduler of polls needs to know. */
 export interface BudgetView {
-  /** How many polls may start now without waiting: 0, 1 or 2. */
+  /** How many polls may start now without waiting. */
   free(): number;
   /** The earliest instant at which the next poll may start; not in the future when one may now. */
   nextAt(): Instant;
