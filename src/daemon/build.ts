@@ -118,7 +118,7 @@ export async function build(config: Config, database: Database, service: Service
 
 /** What all stages rest on: identity, metrics, encryption, keys, and the client of the service. */
 async function makeBase(config: Config, database: Database, service: Service, log: Log) {
-  const { db, workersDb, peopleDb, clock } = database;
+  const { db, workersDb, peopleDb, reads, clock } = database;
   const random = systemRandom;
   const ids = makeIds(clock, random);
   const metrics = makeMetrics();
@@ -152,14 +152,14 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   });
   const identity = makeIdentityCheck({ database, dataDir: config.dataDir, log });
   return {
-    ...{ db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log },
+    ...{ db, workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log },
     ...{ daemon, identity, keys, upstream, heartbeat, delivery },
   };
 }
 
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service) {
-  const { db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log } = base;
+  const { db, workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
   const { daemon, upstream } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
@@ -211,7 +211,8 @@ function makeStages(config: Config, base: Base, service: Service) {
     ...{ db: workersDb, clock, ids, daemon, log, outbox, observer },
     settings: alertSettings(config),
   });
-  const reporting = { db: peopleDb, clock, ids, outbox, settings: reportSettings(config) };
+  const settings = reportSettings(config);
+  const reporting = { db: peopleDb, reads, clock, ids, outbox, settings };
   return {
     webhooks,
     operations,

@@ -4,6 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { type Login, reach } from '../db/access/reach.ts';
+import { makeReads, type Reads } from '../db/access/replica.ts';
 import { WRITER } from '../db/access/roles.ts';
 import { checkGuards } from '../db/checks/guards.ts';
 import { type DatabaseClock, databaseClock, type ReadDatabaseTime } from '../db/clock/clock.ts';
@@ -16,6 +17,8 @@ import type { Log } from '../kernel/log.ts';
 import type { Config } from './config/config.ts';
 
 export interface Database extends Pools {
+  /** Of reports. */
+  reads: Reads;
   /** Contains the password. */
   url: string;
   clock: DatabaseClock;
@@ -55,9 +58,11 @@ export async function openDatabase(
   const url = config.databaseUrl ?? embedded?.url ?? '';
   await prepare(config, url, log, migrates);
   const pools = openPools(url, config);
-  const { db } = pools;
+  const { db, peopleDb } = pools;
+  const replica = openReplica(config);
+  const reads = makeReads({ primary: peopleDb, replica, log, catchUpMs: REPLICA_MS });
   const close = async () => {
-    await Promise.all(Object.values(pools).map((pool) => pool.end()));
+    await Promise.all([...Object.values(pools), replica].map((pool) => pool?.end()));
     await embedded?.stopUnlessUsed();
   };
   try {
@@ -68,7 +73,7 @@ export async function openDatabase(
     const revive = async () => {
       if (embedded) embedded = await reopen(embedded, config, log);
     };
-    return { ...pools, url, clock, folder: embedded?.dataFolder, notes, revive, close };
+    return { ...pools, reads, url, clock, folder: embedded?.dataFolder, notes, revive, close };
   } catch (error) {
     await close();
     throw error;
@@ -95,6 +100,16 @@ function openPools(url: string, { database }: Config): Pools {
       name: 'tallyhook people',
     }),
   };
+}
+
+/** How long a report waits until the replica has what is committed, or until it answers at all. */
+const REPLICA_MS = 10_000;
+
+function openReplica({ databaseReadUrl: url, database }: Config): Db | undefined {
+  const max = database.connections.people;
+  return url === undefined
+    ? undefined
+    : connect({ url, role: WRITER, max, deadlineMs: REPLICA_MS, name: 'tallyhook reads' });
 }
 
 /** Waits for an external Postgres, migrates, and checks that the daemon's login may work. */

@@ -2,6 +2,8 @@
  * Makes a report: its content is read in one read-only snapshot, then it is stored with the hash of
  * the content and announced in one commit. A closed period answers with the report of its close.
  */
+
+import type { Reads } from '../db/access/replica.ts';
 import type { Db, Tx } from '../db/connect.ts';
 import { type Clock, isoText } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
@@ -23,6 +25,8 @@ const READ_DEADLINE_MS = 600_000;
 
 export interface MakingDeps {
   db: Db;
+  /** Where the content is read. */
+  reads: Reads;
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
@@ -31,11 +35,11 @@ export interface MakingDeps {
 
 /** Reads in one read-only snapshot; undefined when `mayRead` is false. */
 export function readContent(
-  { db, clock, settings: limits }: MakingDeps,
+  { reads, clock, settings: limits }: MakingDeps,
   { from, to }: Period,
   mayRead: (tx: Tx) => Promise<boolean> = async () => true,
 ): Promise<ReconciliationContent | undefined> {
-  return db.begin(
+  return reads.begin(
     async (tx) => {
       await store.setReadOnly(tx);
       if (!(await mayRead(tx))) return undefined;
@@ -52,7 +56,7 @@ export function readContent(
  * @param requestedBy an owner, or `schedule`
  */
 export async function keepReport(
-  { clock, ids, outbox, settings }: Omit<MakingDeps, 'db'>,
+  { clock, ids, outbox, settings }: Omit<MakingDeps, 'db' | 'reads'>,
   tx: Tx,
   content: ReconciliationContent,
   { from, to }: Period,

@@ -102,8 +102,8 @@ async function openAllStages(db: Db) {
       observe: addWallets,
     }),
     reconciler: makeReconciler({ ...stages, ...observer, effectSettings, settings: RECONCILER }),
-    reports: makeReports({ ...people, ids, settings: REPORTS }),
-    periods: makePeriods({ ...people, ids, settings: REPORTS }),
+    reports: makeReports({ ...people, reads: db, ids, settings: REPORTS }),
+    periods: makePeriods({ ...people, reads: db, ids, settings: REPORTS }),
     keys: makeKeys({ db, clock, random, ids }),
     audit: makeAudit({ db, clock }),
   };

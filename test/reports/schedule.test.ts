@@ -59,7 +59,7 @@ it('Several daemons make one report per period', async () => {
   world = await makeWorld({ settings: { schedule: { everyMs: HOUR } } });
   await world.operation();
   const { db, clock, ids, outbox, settings } = world;
-  const other = makeReports({ db, clock, ids, outbox, settings });
+  const other = makeReports({ db, reads: db, clock, ids, outbox, settings });
   clock.set(START + 5 * HOUR);
   await Promise.all([world.reports, other, world.reports].map((r) => r.runDue(clock.now())));
   while ((await other.runDue(clock.now())).made > 0);
@@ -96,7 +96,7 @@ it('A failing outbox leaves no report', async () => {
   world = await makeWorld();
   const { db, clock, ids, settings } = world;
   const emit = () => Promise.reject(new Error('no outbox'));
-  const broken = makeReports({ db, clock, ids, outbox: { emit }, settings });
+  const broken = makeReports({ db, reads: db, clock, ids, outbox: { emit }, settings });
   const input = { from: START, to: START + DAY, requestedBy: 'finance' };
   await expect(broken.makeReconciliation(input)).rejects.toThrow('no outbox');
   expect(await world.reports.listReports({ limit: 10 })).toEqual([]);

@@ -127,7 +127,7 @@ export async function makeWorld(
   const stages = await openStages(db, { clock, random, aliveMs: DAY, settings: { effects } });
   const { ids, outbox, ledger } = stages;
   const settings = { ...DEFAULT_LIMITS, ...input.settings };
-  const reports = makeReports({ db, clock, ids, outbox, settings });
+  const reports = makeReports({ db, reads: db, clock, ids, outbox, settings });
   const insert = insertAs(owner);
   const value = ledgerSetting(effects);
   await insert('installation', { name: LEDGER_SETTING, value, set_at: isoText(START) });

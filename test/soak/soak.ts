@@ -19,10 +19,10 @@ import { makeApp } from '../harness/app.ts';
 import { runCommand } from '../harness/command.ts';
 import { CLIENT, type DaemonProcess, environmentOf, spawnDaemon } from '../harness/daemon.ts';
 import { startReceiver } from '../harness/receiver.ts';
+import { openServers } from '../harness/replicated-servers.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import { execute } from '../harness/temporary-server.ts';
 import { until } from '../harness/until.ts';
-import { openServers } from './servers.ts';
 import { startTraffic } from './traffic.ts';
 import { isOpen, latencyOf, outcomesOf, undelivered } from './verdict.ts';
 

@@ -44,6 +44,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
       dataDir: folder,
       databaseUrl: undefined,
       databaseOwnerUrl: undefined,
+      databaseReadUrl: undefined,
       service: service.address,
       adminKey,
       webhooks: { ...base.webhooks, allow_cidrs: ['127.0.0.0/8'] },

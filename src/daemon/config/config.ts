@@ -21,6 +21,8 @@ export interface Config extends Settings {
   /** Undefined for the embedded Postgres. */
   databaseUrl: string | undefined;
   databaseOwnerUrl: string | undefined;
+  /** Of a replica. */
+  databaseReadUrl: string | undefined;
   /** Undefined for the sandbox in the same process. */
   service: ServiceAddress | undefined;
   adminKey: string | undefined;
@@ -132,6 +134,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     dataDir,
     databaseUrl,
     databaseOwnerUrl: databaseUrlOf(env, 'DATABASE_OWNER_URL'),
+    databaseReadUrl: databaseUrlOf(env, 'DATABASE_READ_URL'),
     service,
     adminKey: adminKeyOf(env),
     masterKey: masterKeyOf(env, 'MASTER_KEY'),

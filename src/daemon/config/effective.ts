@@ -9,7 +9,14 @@ type Lookup = (name: string) => string | undefined;
 
 /** Environment variables that are no settings of the file. */
 const SECRETS = [
-  ...['DATABASE_URL', 'DATABASE_OWNER_URL', 'ADMIN_KEY', 'MASTER_KEY', 'MASTER_KEY_OLD'],
+  ...[
+    'DATABASE_URL',
+    'DATABASE_OWNER_URL',
+    'DATABASE_READ_URL',
+    'ADMIN_KEY',
+    'MASTER_KEY',
+    'MASTER_KEY_OLD',
+  ],
   ...['UPSTREAM_CLIENT_SECRET', 'OIDC_CLIENT_SECRET'],
   ...['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
 ];

@@ -72,7 +72,7 @@ async function measure(url: string, operations: number, rounds: number): Promise
       measured: figuresOf([{ value: (monotonicMs() - started) / 1_000 / days }]),
       note: `${days} days`,
     });
-    const reports = makeReports({ ...stages, settings: DEFAULT_LIMITS });
+    const reports = makeReports({ ...stages, reads: stages.db, settings: DEFAULT_LIMITS });
     for (const [what, from, to] of PERIODS) {
       const seconds: number[] = [];
       for (let round = 0; round < rounds; round++) {

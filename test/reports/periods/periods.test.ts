@@ -16,7 +16,14 @@ const END = START + DAY;
 beforeEach(async () => {
   world = await balancedWorld();
   const { db, clock, ids, outbox, settings } = world;
-  periods = makePeriods({ db, clock, ids, outbox, settings: { ...settings, timeZone: 'UTC' } });
+  periods = makePeriods({
+    db,
+    reads: db,
+    clock,
+    ids,
+    outbox,
+    settings: { ...settings, timeZone: 'UTC' },
+  });
   world.clock.set(END + HOUR);
 });
 afterEach(() => world.drop());
@@ -67,7 +74,7 @@ describe('A closed period', () => {
     await lateGive(7);
     const { db, clock, ids, outbox } = world;
     const settings = { ...world.settings, schedule: { every: 'day', timeZone: 'UTC' } as const };
-    const reports = makeReports({ db, clock, ids, outbox, settings });
+    const reports = makeReports({ db, reads: db, clock, ids, outbox, settings });
     expect((await reports.runDue(world.clock.now())).made).toBe(1);
     const [newest] = await reports.listReports({ limit: 1 });
     expect(newest).toMatchObject({ requestedBy: 'schedule', hash: closed?.reportHash });

@@ -9,13 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { freePort, listen } from '../harness/listen.ts';
+import { freePort, listen } from './listen.ts';
 
 const run = promisify(execFile);
 
 export interface Servers {
   /** The superuser's URL of the server that takes writes. */
   url: string;
+  /** That of the standby itself. */
+  standbyUrl: string;
   /** Reads the whole database, as a nightly backup does. */
   dump(url: string): Promise<void>;
   /** Stops the primary as a power cut would, and promotes the standby. */
@@ -62,6 +64,7 @@ export async function openServers(bin: string, synchronous: boolean): Promise<Se
   };
   return {
     url: `postgres://postgres@127.0.0.1:${relay.port}/postgres`,
+    standbyUrl: `postgres://postgres@127.0.0.1:${second}/postgres`,
     dump: (url) => command('pg_dump', '-d', url, '-Fc', '-f', data('dump')),
     async failOver() {
       await stop('primary', 'immediate');

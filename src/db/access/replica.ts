@@ -1,0 +1,66 @@
+/**
+ * Long reads of one snapshot, such as reports: on the replica, if there is one that has replayed
+ * everything that was committed when the read was asked for; else on the primary.
+ */
+import { pause } from '../../kernel/clock.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Db } from '../connect.ts';
+import { DatabaseError } from '../sqlstate.ts';
+
+/** Runs reads in a transaction, as `Db` does, on the replica or the primary. */
+export type Reads = Pick<Db, 'begin'>;
+
+interface Deps {
+  primary: Db;
+  replica: Db | undefined;
+  log: Log;
+  /** How long a read waits for the replica before it goes to the primary. */
+  catchUpMs: number;
+}
+
+const CHECK_MS = 100;
+
+export function makeReads({ primary, replica, log, catchUpMs }: Deps): Reads {
+  return {
+    async begin(work, options) {
+      if (!replica) return primary.begin(work, options);
+      try {
+        await caughtUp(primary, replica, catchUpMs);
+        return await replica.begin(work, options);
+      } catch (error) {
+        // It is away or behind, or its replay has ended the read.
+        if (!(error instanceof DatabaseError || error instanceof Unusable)) throw error;
+        const { message: problem } = error;
+        log.warn(
+          { problem },
+          'the replica of DATABASE_READ_URL cannot be used; reading the primary',
+        );
+        return primary.begin(work, options);
+      }
+    },
+  };
+}
+
+class Unusable extends Error {}
+
+/**
+ * Waits until the replica has what is committed on the primary now.
+ * @throws Unusable, DatabaseError
+ */
+async function caughtUp(primary: Db, replica: Db, withinMs: number): Promise<void> {
+  const [now] = await primary.single(
+    ({ sql }) => sql<{ lsn: string }[]>`select pg_current_wal_lsn()::text as lsn`,
+  );
+  for (let waitedMs = 0; ; waitedMs += CHECK_MS) {
+    const [state] = await replica.single(
+      ({ sql }) => sql<{ isReplica: boolean; hasAll: boolean }[]>`
+        select pg_is_in_recovery() as is_replica,
+          coalesce(pg_last_wal_replay_lsn() >= ${now?.lsn ?? ''}::pg_lsn, false) as has_all`,
+    );
+    // A promoted one may lack commits, or have others.
+    if (!state?.isReplica) throw new Unusable('it is not a replica');
+    if (state.hasAll) return;
+    if (waitedMs >= withinMs) throw new Unusable(`it is more than ${withinMs / 1000} s behind`);
+    await pause(CHECK_MS);
+  }
+}
