@@ -459,6 +459,25 @@ comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
 comment on column finance_v1.nft_holdings.locked is 'True while a market has locked it.';
 comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
 --> statement-breakpoint
+create function finance_v1.nft_holdings_as_of(as_of timestamptz default null, known_at timestamptz default null)
+returns table (contract_id numeric, token_id numeric, owner text, since timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+with standing as (
+  -- Of an operation that was posted, reversed and perhaps posted again, only the last movement stands.
+  select distinct on (coalesce(m.operation_id, m.id::text)) m.* from tallyhook.nft_movements m
+  where m.recorded_at <= coalesce($2, 'infinity')
+  order by coalesce(m.operation_id, m.id::text), m.posting desc
+), last as (
+  select distinct on (s.contract_id, s.token_id) s.* from standing s
+  where s.kind not in ('reversal', 'data_change') and s.effective_at < coalesce($1, 'infinity')
+  order by s.contract_id, s.token_id, s.effective_at desc, s.id desc
+)
+select l.contract_id, l.token_id, l.to_addr, l.effective_at from last l where l.kind <> 'burn'
+  order by l.contract_id, l.token_id
+$$;
+--> statement-breakpoint
+comment on function finance_v1.nft_holdings_as_of(timestamptz, timestamptz) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
+--> statement-breakpoint
 create view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,
   period_to::timestamptz as period_to, known_at::timestamptz as known_at, verdict, breaks,

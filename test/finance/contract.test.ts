@@ -73,6 +73,7 @@ const FUNCTIONS: Record<string, string> = {
   wallet_statement:
     `seq bigint, effective_at ${TIME}, kind text, reason_type text, tx_log_no numeric, ` +
     'counterparty text, amount numeric, balance_after numeric',
+  nft_holdings_as_of: `contract_id numeric, token_id numeric, owner text, since ${TIME}`,
   movements_daily:
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
 };
@@ -130,6 +131,7 @@ it('The comment of a function describes each of its columns', async () => {
 const CALLS = [
   'balances_as_of()',
   'trial_balance()',
+  'nft_holdings_as_of()',
   "wallet_statement('x', null, null)",
   'movements_daily(null, null)',
 ];
