@@ -59,7 +59,7 @@ export async function insertFreeze(
   return must(rows[0], 'freeze row');
 }
 
-/** Releases the freeze that a person ordered. Returns it, or undefined if no such freeze is in force. */
+/** Releases the freeze that a person ordered. Returns it, or undefined if none is in force. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,

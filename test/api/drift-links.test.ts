@@ -168,6 +168,12 @@ describe('Many drifts', () => {
     const byCause = body.by_cause as { cause: string; drifts: number; up: string }[];
     expect(byCause.find(({ cause }) => cause === 'made_elsewhere')?.drifts).toBeGreaterThan(0);
     expect(body.by_age).toMatchObject([{ order: 1, bucket: '<15 min' }]);
+    const [young] = body.by_age as { drifts: number }[];
+    const listed = async (age: number) => {
+      const page = await api.call('GET', `/api/drifts?state=unclosed&age=${age}`);
+      return (page.body.data as object[]).length;
+    };
+    expect([await listed(1), await listed(2)]).toEqual([young?.drifts, 0]);
     expect(body.ended).toMatchObject({ median_s: expect.any(Number) });
     const status = (await api.call('GET', '/api/status')).body;
     expect(status.drift_resolution_median_s).toEqual(expect.any(Number));

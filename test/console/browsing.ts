@@ -1,6 +1,8 @@
 /** Pages of the console in a browser, signed in; what they complained about. */
 import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
@@ -15,14 +17,14 @@ export interface Screen {
   width: number;
   scheme: 'light' | 'dark';
 }
-/**
- * Each width and each scheme once; with EVERY_SCREEN set, which `npm run screens` does, each width
- * in each scheme.
- */
+/** A folder for a picture of every checked page, which `npm run screens` sets. */
+const PICTURES = process.env.EVERY_SCREEN;
+
+/** Each width and each scheme once; with EVERY_SCREEN set, each width in each scheme. */
 export const SCREENS: Screen[] = [
   { width: 1280, scheme: 'light' },
   { width: 390, scheme: 'dark' },
-  ...(process.env.EVERY_SCREEN === undefined
+  ...(PICTURES === undefined
     ? []
     : ([
         { width: 1280, scheme: 'dark' },
@@ -34,7 +36,10 @@ export interface Browsing {
   page: Page;
   /** Goes to a path of the console and waits until its view is there. */
   open(path: string): Promise<void>;
-  /** Fails for what axe finds, errors of scripts, and requests that leave the origin. */
+  /**
+   * Fails for what axe finds, errors of scripts, and requests that leave the origin.
+   * @param what a path or some words, by which the picture is named
+   */
   check(what: string): Promise<void>;
 }
 
@@ -43,8 +48,9 @@ export async function signIn(
   browser: Browser,
   url: string,
   key: string,
-  { width, scheme }: Screen = { width: 1280, scheme: 'light' },
+  screen: Screen = { width: 1280, scheme: 'light' },
 ): Promise<Browsing> {
+  const { width, scheme } = screen;
   const viewport = { width, height: 900 };
   const context = await browser.newContext({ viewport, colorScheme: scheme });
   const page = await context.newPage();
@@ -69,14 +75,40 @@ export async function signIn(
       await page.waitForSelector('main .view');
     },
     async check(what) {
-      const found = await findingsOf(page);
+      const found = await findingsOf(page, what, screen);
       expect([...complaints, ...found], what).toEqual([]);
     },
   };
 }
 
+/** The text of what has the focus, as its label says it; in a table it begins with `row: `. */
+const FOCUSED = `(({ activeElement: at }) => (at.closest('tbody') ? 'row: ' : '') +
+  (at.closest('label') ?? at).innerText.trim())(document)`;
+const TABS_MAX = 100;
+
+/** Presses Tab until the focus is on what has such a text. */
+export async function tabTo(page: Page, text: RegExp): Promise<void> {
+  const seen: string[] = [];
+  while (seen.length < TABS_MAX) {
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate<string>(FOCUSED);
+    if (text.test(focused)) return;
+    seen.push(focused);
+  }
+  throw new Error(`Tab does not lead to ${text}, but to ${seen.join(', ')}`);
+}
+
 /** What axe finds, and that the page is wider than the screen. */
-export async function findingsOf(page: Page): Promise<string[]> {
+export async function findingsOf(
+  page: Page,
+  what: string,
+  { width, scheme }: Screen,
+): Promise<string[]> {
+  if (PICTURES !== undefined) {
+    await mkdir(PICTURES, { recursive: true });
+    const name = `${what.replaceAll(/\W+/g, ' ').trim() || 'overview'} ${width} ${scheme}.png`;
+    await page.screenshot({ path: join(PICTURES, name), fullPage: true });
+  }
   await page.evaluate(AXE);
   const found = await page.evaluate<string[]>(FINDINGS);
   const isWide = await page.evaluate<boolean>(IS_WIDE);

@@ -5,7 +5,7 @@ import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
 import { useRig } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
-import { SCREENS, signIn } from './browsing.ts';
+import { SCREENS, signIn, tabTo } from './browsing.ts';
 
 describe('The console', () => {
   const browser = useBrowser();
@@ -77,6 +77,51 @@ describe('The console', () => {
     await page.fill('dialog textarea', 'the test is over');
     await page.locator('dialog button[type=submit]').click();
     await page.getByRole('button', { name: 'Freeze writes' }).waitFor();
+  });
+
+  it('A person with a keyboard alone signs in, finds an operation, and freezes and allows writes', async () => {
+    await rig.app.give(rig.world.ada, 4_242, { 'tallyhook-reference': 'by-keyboard' });
+    const page = await browser().newPage();
+    const { keyboard } = page;
+    await page.goto(rig.daemon.url);
+    await tabTo(page, /A key with the scope read/);
+    await keyboard.type(ADMIN_KEY);
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await tabTo(page, /^Operations$/);
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Operations' }).waitFor();
+    await tabTo(page, /^Reference/);
+    await keyboard.type('by-keyboard');
+    await keyboard.press('Enter');
+    await page.getByRole('row').filter({ hasText: 'by-keyboard' }).waitFor();
+    await tabTo(page, /^row: /);
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: /give/ }).waitFor();
+    await tabTo(page, /^Tallyhook$/);
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await tabTo(page, /^Freeze writes$/);
+    await keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    // The focus is where it was, so that Enter opens it again.
+    await keyboard.press('Enter');
+    await keyboard.type('a test with the keyboard');
+    await tabTo(page, /^Freeze writes$/);
+    await keyboard.press('Enter');
+    await page.getByText('Writes are frozen by').waitFor();
+    await tabTo(page, /^Allow writes again$/);
+    await keyboard.press('Enter');
+    await keyboard.type('the test is over');
+    await tabTo(page, /^Allow writes again$/);
+    await keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Freeze writes' }).waitFor();
+    await page.reload();
+    await tabTo(page, /^Skip to the content$/);
+    await keyboard.press('Enter');
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('main');
   });
 
   it.each(SCREENS)('Its pages have no fault at $width px, $scheme', async (screen) => {

@@ -11,7 +11,7 @@ import {
 } from './kit/api.ts';
 import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
-import { type ComponentType, html, render, useEffect, useState } from './kit/html.ts';
+import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
 import { type Loader, NAVIGATION, VIEWS, type ViewProps } from './pages.ts';
 
@@ -146,6 +146,12 @@ function Routed() {
   useEffect(() => {
     document.title = `${first ? `${first} · ` : ''}Tallyhook`;
   }, [first]);
+  const shownBefore = useRef(path);
+  useEffect(() => {
+    // The link that was followed may be gone; the next Tab leads into the new page.
+    if (shownBefore.current !== path) document.getElementById('main')?.focus();
+    shownBefore.current = path;
+  }, [path]);
   if (!loader) return html`<p class="empty">There is no such page. <a href="/">Overview</a></p>`;
   if (failed) {
     const problem = { status: 0, message: 'The page could not be loaded. Load it again.' };

@@ -63,12 +63,14 @@ export interface DriftFilter {
   cause?: Cause | undefined;
   addr?: string | undefined;
   assignee?: string | undefined;
+  /** The `order` of a bucket of the summary. */
+  age?: { order: number; now: Instant } | undefined;
 }
 
 /** Newest first. */
 export async function listDrifts(
   db: Queryable,
-  { state, cause, addr, assignee }: DriftFilter,
+  { state, cause, addr, assignee, age }: DriftFilter,
   page: { before?: string | undefined; limit: number },
 ): Promise<Drift[]> {
   const { sql } = db;
@@ -81,6 +83,13 @@ export async function listDrifts(
       ${cause ? sql`and cause = ${cause}` : sql``}
       ${addr ? sql`and wallet_key = ${addr.toLowerCase()}` : sql``}
       ${assignee ? sql`and assignee = ${assignee}` : sql``}
+      ${
+        age
+          ? sql`and exists (select from tallyhook.age_buckets where bucket_order = ${age.order}
+              and from_age <= ${isoText(age.now)}::timestamptz - suspected_at
+              and to_age > ${isoText(age.now)}::timestamptz - suspected_at)`
+          : sql``
+      }
       ${page.before ? sql`and id < ${page.before}` : sql``}
     order by id desc limit ${page.limit}`;
 }

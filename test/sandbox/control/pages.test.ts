@@ -5,6 +5,13 @@ import { findingsOf, SCREENS } from '../../console/browsing.ts';
 import { useBrowser } from '../../harness/browser.ts';
 import { type Caller, REDIRECT, startCaller, stopAll } from '../client.ts';
 
+const LOGIN = new URLSearchParams({
+  response_type: 'code',
+  client_id: 'app',
+  redirect_uri: REDIRECT,
+  state: 's 1',
+});
+
 describe('The pages', () => {
   const browser = useBrowser();
   if (!browser) return;
@@ -60,25 +67,19 @@ describe('The pages', () => {
     expect(fieldErrors).toEqual([]);
   });
 
-  it.each(SCREENS)('are accessible at $width px, $scheme', async ({ width, scheme }) => {
-    const context = await browser().newContext({
-      viewport: { width, height: 900 },
-      colorScheme: scheme,
-    });
+  it.each(SCREENS)('are accessible at $width px, $scheme', async (screen) => {
+    const { width, scheme: colorScheme } = screen;
+    const context = await browser().newContext({ viewport: { width, height: 900 }, colorScheme });
     const page = await context.newPage();
     await page.goto(`${caller.sandbox.url}/_sandbox`);
     await page.getByText('Control surface and endpoints').click();
-    expect(await findingsOf(page)).toEqual([]);
+    expect(await findingsOf(page, 'sandbox', screen)).toEqual([]);
+    await page.goto(`${caller.sandbox.url}/v1/oauth/authorize?${LOGIN}`);
+    expect(await findingsOf(page, 'login of the sandbox', screen)).toEqual([]);
   });
 
   it('log a member in and redirect with code and state', async () => {
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: 'app',
-      redirect_uri: REDIRECT,
-      state: 's 1',
-    });
-    const page = await opened(`/v1/oauth/authorize?${query}`);
+    const page = await opened(`/v1/oauth/authorize?${LOGIN}`);
     expect(await page.textContent('h1')).toContain('Sandbox App');
     // No server listens at the redirect URI, so the browser's request is intercepted.
     await page.route(`${REDIRECT}*`, (route) => route.fulfill({ body: 'back' }));

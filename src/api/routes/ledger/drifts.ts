@@ -68,12 +68,18 @@ export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'c
         cause: z.enum(CAUSES).optional(),
         addr: addressInput.optional(),
         assignee: assigneeInput.optional(),
+        age: z
+          .enum(['1', '2', '3', '4', '5', '6'])
+          .optional()
+          .openapi({ description: 'The `order` of an age in the summary' }),
       }),
     }),
     item: drift,
     parsePosition: idPosition('drf'),
-    list: async ({ query }, { after: before, limit }) =>
-      withProposals(db, await listDrifts(db, query, { before, limit })),
+    async list({ query: { age: order, ...query } }, { after: before, limit }) {
+      const age = order && { order: Number(order), now: clock.now() };
+      return withProposals(db, await listDrifts(db, { ...query, age }, { before, limit }));
+    },
     output: driftOutput,
     position: ([{ id }]) => id,
   });

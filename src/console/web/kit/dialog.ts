@@ -71,10 +71,10 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
           kind=${kind === 'danger' ? 'danger' : 'plain'}
           order=${props.order}
           done=${() => {
-            setOpen(false);
+            dialog.current?.close();
             props.done?.();
           }}
-          cancel=${() => setOpen(false)}
+          cancel=${() => dialog.current?.close()}
         />
       </dialog>`
     }`;

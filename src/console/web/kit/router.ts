@@ -48,6 +48,8 @@ export function followLinks(isPage: (path: string) => boolean): void {
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
     if (!link || !isPlain || event.defaultPrevented || link.target) return;
     if (link.origin !== location.origin || !isPage(link.pathname)) return;
+    // A place on this page, such as its content: the browser goes there, also with the keyboard.
+    if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
     go(link.pathname + link.search);
     scrollTo(0, 0);

@@ -18,7 +18,7 @@ interface Sums {
 }
 interface Summary {
   by_cause: (Sums & { cause: string })[];
-  by_age: (Sums & { bucket: string })[];
+  by_age: (Sums & { order: number; bucket: string })[];
   ended: { drifts: number; median_s: number | null };
 }
 
@@ -27,8 +27,10 @@ const STATES = ['open', 'proposed', 'booked', 'linked', 'dismissed', 'returned',
 export default function Drifts(_: ViewProps) {
   const { query } = usePlace();
   const state = query.get('state') ?? 'unclosed';
-  const [cause, assignee, addr] = ['cause', 'assignee', 'addr'].map((of) => query.get(of) ?? '');
-  const filter = { state: state === 'all' ? '' : state, cause, assignee, addr };
+  const [cause, assignee, addr, age] = ['cause', 'assignee', 'addr', 'age'].map(
+    (of) => query.get(of) ?? '',
+  );
+  const filter = { state: state === 'all' ? '' : state, cause, assignee, addr, age };
   const path = withQuery('/api/drifts', { limit: '50', ...filter });
   const list = useList<Drift>(path);
   const summary = useData<Summary>('/api/drifts/summary', 30_000);
@@ -47,7 +49,12 @@ export default function Drifts(_: ViewProps) {
   >
     <${Failed} problem=${summary.problem} retry=${summary.reload} />
     ${summary.data && html`<${Sums} summary=${summary.data} />`}
-    <${Card}><${Filters} state=${state} cause=${cause} assignee=${assignee} addr=${addr} /><//>
+    <${Card}>
+      <${Filters}
+        ...${{ state, cause, assignee, addr, age }}
+        ages=${summary.data?.by_age ?? []}
+      />
+    <//>
     <${Card}>
       <div class="actions" role="group" aria-label="Orders for the chosen drifts">
         <span class="muted">${countText(rows.length)} chosen</span>
@@ -75,9 +82,11 @@ interface FilterProps {
   cause: string;
   assignee: string;
   addr: string;
+  age: string;
+  ages: Summary['by_age'];
 }
 
-function Filters({ state, cause, assignee, addr }: FilterProps) {
+function Filters({ state, cause, assignee, addr, age, ages }: FilterProps) {
   const find = (event: Event) => {
     const { assignee: to = '', addr: of = '' } = valuesOf(event);
     setQuery({ assignee: to, addr: of });
@@ -87,6 +96,7 @@ function Filters({ state, cause, assignee, addr }: FilterProps) {
     ['all', 'any state'],
   ].concat(STATES.map((name) => [name, wordsOf(name)]));
   const causes = [['', 'any cause'], ...Object.entries(CAUSES)];
+  const aged = ages.map(({ order, bucket }) => [String(order), bucket]);
   return html`<form class="filters" onSubmit=${find} role="search">
     <${Choice}
       name="State"
@@ -99,6 +109,12 @@ function Filters({ state, cause, assignee, addr }: FilterProps) {
       value=${cause}
       options=${causes}
       onChange=${(value: string) => setQuery({ cause: value })}
+    />
+    <${Choice}
+      name="Age"
+      value=${age}
+      options=${[['', 'any age'], ...aged]}
+      onChange=${(value: string) => setQuery({ age: value })}
     />
     <label class="field">
       <span>Assigned to</span>
@@ -118,9 +134,12 @@ function Sums({ summary: { by_age: ages, by_cause: causes, ended } }: { summary:
     [up, down].filter((of) => of !== '0').map((of) => html` · <${Amount} of=${of} signed />`);
   const isOld = (bucket: string) => bucket.endsWith(' d');
   const ageTile = (age: Summary['by_age'][number]) =>
-    html`<div class=${`tile ${isOld(age.bucket) ? 'bad' : 'warn'}`}>
+    html`<a
+      class=${`tile ${isOld(age.bucket) ? 'bad' : 'warn'}`}
+      href=${`/drifts?age=${age.order}`}
+    >
       <b>${countText(age.drifts)}</b><span>aged ${age.bucket}${sums(age)}</span>
-    </div>`;
+    </a>`;
   return html`<div class="tiles">
     ${ages.map(ageTile)}
     ${causes.map(
