@@ -8,11 +8,11 @@ export interface AuthorizeRequest {
   state: string | undefined;
 }
 
-const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:10vh auto;
-padding:0 1rem}
-button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;text-align:left;
-cursor:pointer}
-small{color:#555;overflow-wrap:anywhere}`;
+const STYLE = `:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:10vh auto;padding:0 1rem}
+button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.7rem 1rem;text-align:left;
+border:1px solid;border-radius:.5rem;cursor:pointer}
+small{overflow-wrap:anywhere}`;
 
 /** Renders the page; every value from the request is escaped. */
 export function loginPage(
@@ -36,8 +36,9 @@ export function loginPage(
   const app = escapeHtml(appName);
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>Log in to ${app}</title><style>${STYLE}</style></head>
-<body>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Log in to ${app}</title><style>${STYLE}</style></head>
+<body><main>
 <h1>Log in to ${app}</h1>
 <p>${app} asks to act for you. You are sent back to<br>
 <small>${escapeHtml(request.redirect_uri)}</small></p>
@@ -46,7 +47,7 @@ ${hidden}
 ${buttons}
 </form>
 <p><small>A sandbox: its members need no password.</small></p>
-</body>
+</main></body>
 </html>
 `;
 }
