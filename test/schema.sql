@@ -1351,6 +1351,25 @@ select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
   group by 1, 2, 3
   order by 1, 2, 3
 $function$;
+CREATE OR REPLACE FUNCTION finance_v1.nft_holdings_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(contract_id numeric, token_id numeric, owner text, since timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+with standing as (
+  -- Of an operation that was posted, reversed and perhaps posted again, only the last movement stands.
+  select distinct on (coalesce(m.operation_id, m.id::text)) m.* from tallyhook.nft_movements m
+  where m.recorded_at <= coalesce($2, 'infinity')
+  order by coalesce(m.operation_id, m.id::text), m.posting desc
+), last as (
+  select distinct on (s.contract_id, s.token_id) s.* from standing s
+  where s.kind not in ('reversal', 'data_change') and s.effective_at < coalesce($1, 'infinity')
+  order by s.contract_id, s.token_id, s.effective_at desc, s.id desc
+)
+select l.contract_id, l.token_id, l.to_addr, l.effective_at from last l where l.kind <> 'burn'
+  order by l.contract_id, l.token_id
+$function$;
 CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(account text, asset text, debit numeric, credit numeric)
  LANGUAGE sql
@@ -2170,6 +2189,7 @@ comment on column finance_v1.wallet_positions.unposted is 'Sum of executed write
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
 comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+comment on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
@@ -2234,6 +2254,8 @@ grant execute on function finance_v1.balances_as_of(timestamp with time zone,tim
 grant execute on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_finance;
 grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
+grant execute on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
+grant execute on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;

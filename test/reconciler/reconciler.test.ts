@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { TOGETHER } from '../../src/reconciler/evaluations.ts';
 import { freshAddr, openRig } from './rig.ts';
 
 const rig = await openRig();
@@ -71,8 +72,9 @@ describe('The reconciler', () => {
     expect(await problem()).toBeUndefined();
   });
 
-  it('A pass whose signal aborts ends after the running evaluation, and the next one continues', async () => {
-    const addrs = await Promise.all([1, 2, 3].map(() => rig.opened(100n)));
+  it('A pass whose signal aborts ends after the running transaction, and the next one continues', async () => {
+    const addrs = [];
+    for (let n = 0; n < TOGETHER + 2; n++) addrs.push(await rig.opened(100n));
     rig.clock.advance(2_000);
     for (const addr of addrs) await rig.putObservation(addr, 107n);
     const stopping = new AbortController();
@@ -82,7 +84,7 @@ describe('The reconciler', () => {
     };
     const stopped = await rig.reconcilerOf(rig.name, { emit });
     const pass = await stopped.runOnce(rig.clock.now(), stopping.signal);
-    expect(pass).toEqual({ processed: 1, more: true });
+    expect(pass).toEqual({ processed: TOGETHER, more: true });
     expect(await rig.process()).toBe(2);
   });
 
