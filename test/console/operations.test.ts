@@ -66,6 +66,24 @@ describe('The console', () => {
     expect(json.decisions.at(-1)).toMatchObject({ proposed_by: 'ann', approved_by: 'ben' });
   });
 
+  it('Of a lost answer that polls resolved, the balances that prove the outcome are in words', async () => {
+    const { sandbox, ada, ben } = rig.world;
+    await rig.watch(ada, ben);
+    for (const addr of [ada, ben])
+      await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === addr);
+    sandbox.control.addFault({ kind: 'lost_answer', contains: '"amount":8' });
+    const lost = await rig.app.transfer(ada, ben, 8);
+    const id = String(lost.headers['tallyhook-operation']);
+    await rig.app.until((e) => e.type === 'operation.resolved' && e.data.operation_id === id);
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open(`/operations/${id}`);
+    await page.getByText('How it is known').waitFor();
+    const proof = page.getByText(/held .* without the open writes it would hold/);
+    expect(await proof.count()).toBeGreaterThan(1);
+    expect(await page.getByText('evidence: ').count()).toBe(0);
+    await check('an operation with evidence');
+  });
+
   it('Writes are frozen and allowed again, with a reason', async () => {
     const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
     await open('/');

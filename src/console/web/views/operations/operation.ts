@@ -17,6 +17,7 @@ import {
 import { instantText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
+import { causeWords, evidenceWords } from './evidence-words.ts';
 import type { OperationRow } from './operations.ts';
 
 interface Decision {
@@ -62,7 +63,7 @@ export default function OperationView({ ids }: ViewProps) {
       <${Card} title="What happened"><${History} operation=${data} /><//>
     </div>
     <${Card} title="Evidence">
-      ${evidenceText(data).map((text) => html`<p>${text}</p>`)}
+      ${evidenceWords(data.state, data.evidence).map((text) => html`<p>${text}</p>`)}
       <details>
         <summary>All of it, as stored</summary>
         <pre>${storedText(data)}</pre>
@@ -106,7 +107,7 @@ function History({ operation }: { operation: Operation }) {
   const lines = [
     ...transitions.map(({ at, to_state: state, cause }) => ({
       at,
-      what: html`<${State} of=${state} /> <span>${cause}</span>`,
+      what: html`<${State} of=${state} /> <span>${causeWords(cause)}</span>`,
     })),
     ...sends.map(({ n, started_at: at, deadline_at: until, after }) => ({
       at,
@@ -123,21 +124,6 @@ function History({ operation }: { operation: Operation }) {
   return html`<ol class="timeline">
     ${lines.map(({ at, what }) => html`<li><${Time} at=${at} exact /><span>${what}</span></li>`)}
   </ol>`;
-}
-
-function evidenceText({ state, evidence }: Operation): string[] {
-  const found = (evidence ?? {}) as Record<string, unknown>;
-  const lines: string[] = [];
-  if (typeof found.indicated === 'string')
-    lines.push(`What was observed indicates: ${wordsOf(found.indicated)}.`);
-  if (typeof found.explanations === 'string') lines.push(`${found.explanations}.`);
-  if (lines.length === 0)
-    lines.push(
-      state === 'unknown'
-        ? 'None yet: polls of its wallets or token go on.'
-        : 'The answer of the service, or none was needed.',
-    );
-  return lines;
 }
 
 const RESOLVED = ['executed', 'not_executed', 'settled'];
