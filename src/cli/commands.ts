@@ -192,6 +192,10 @@ function addKeys(program: Command): void {
       .option('--name <name>', 'purpose of the key', 'key')
       .option('--scope <scope...>', 'gateway, read, manage, decide, admin', ['read'])
       .option('--limits <json>', 'kinds, operators, amount_per_call, amount_per_day')
+      .option(
+        '--expires <instant>',
+        'when the key ends, such as 2027-01-01T00:00:00Z; by default never',
+      )
       .option('--json', 'print JSON'),
     create,
   ).action(async (options) => exit((await import('./keys.ts')).createKey(options)));

@@ -17,6 +17,7 @@ import {
   type Scope,
 } from '../keys/keys.ts';
 import { withDatabase } from './installation.ts';
+import { instantOf } from './options.ts';
 import { callDaemon, listAll, type Remote } from './remote.ts';
 
 /** A key as the API shows it. */
@@ -37,6 +38,7 @@ interface NewKey {
   name: string;
   scopes: Scope[];
   limits: KeyLimits | undefined;
+  expiresAt: Instant | undefined;
 }
 
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
@@ -52,6 +54,7 @@ export async function createKey(
     scope: string[];
     /** JSON, as POST /api/keys takes it. */
     limits?: string;
+    expires?: string;
     json?: true;
   },
 ): Promise<number> {
@@ -61,17 +64,26 @@ export async function createKey(
     throw new Failure('bad_setting', `${wrong} is not a scope; scopes are ${SCOPES.join(', ')}`);
   const scopes = SCOPES.filter((scope) => options.scope.includes(scope)) as Scope[];
   const { owner, name } = options;
-  const input = { owner, name, scopes, limits };
+  const expiresAt = instantOf('--expires', options.expires);
+  const input = { owner, name, scopes, limits, expiresAt };
   const { id, secret } = options.key ? await createRemote(options, input) : await create(input);
-  if (options.json) printLine(jsonText({ id, ...input, limits: limits ?? null, secret }));
-  else
+  const until = expiresAt === undefined ? null : isoText(expiresAt);
+  const shown = { id, owner, name, scopes, limits: limits ?? null, expires_at: until, secret };
+  if (options.json) printLine(jsonText(shown));
+  else {
+    const end = until ? `, valid until ${until}` : '';
     printLine(
-      `${id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is not shown again.`,
+      `${id} for ${owner} (${scopes.join(', ')})${end}\n${secret}\nThe secret is not shown again.`,
     );
+  }
   return 0;
 }
 
-async function createRemote(remote: Remote, body: NewKey): Promise<{ id: string; secret: string }> {
+async function createRemote(
+  remote: Remote,
+  { expiresAt, ...input }: NewKey,
+): Promise<{ id: string; secret: string }> {
+  const body = { ...input, ...(expiresAt === undefined ? {} : { expires_at: isoText(expiresAt) }) };
   const text = await callDaemon(remote, { method: 'POST', path: '/api/keys', body });
   const { id, key } = JSON.parse(text) as { id: string; key: string };
   return { id, secret: key };

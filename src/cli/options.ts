@@ -1,5 +1,7 @@
 /** What the definitions of commands share: examples, the options of a daemon, the exit. */
 import { type Command, Option } from 'commander';
+import { type Instant, parseInstant } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
 
 export function withExamples(command: Command, ...examples: string[]): Command {
   const title = examples.length === 1 ? 'Example' : 'Examples';
@@ -14,6 +16,18 @@ export function withRemote(command: Command, key: string): Command {
         .default('http://127.0.0.1:8080'),
     )
     .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
+}
+
+/** The value of an option such as `--from`. @throws Failure `bad_setting` with an example */
+export function instantOf(option: string, text: string | undefined): Instant | undefined {
+  if (text === undefined) return undefined;
+  const instant = parseInstant(text);
+  if (instant === undefined)
+    throw new Failure(
+      'bad_setting',
+      `${option} ${text}: expected RFC 3339, such as 2026-11-01T00:00:00Z`,
+    );
+  return instant;
 }
 
 export async function exit(code: Promise<number>): Promise<never> {

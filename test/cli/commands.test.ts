@@ -166,12 +166,21 @@ describe('tallyhook quarantine', () => {
   });
 });
 
-it('tallyhook keys create accepts limits, and shows an example for invalid ones', async () => {
+it('tallyhook keys create accepts limits and an end, and shows an example for invalid ones', async () => {
   const limits = { kinds: ['give'], amount_per_day: '1000' };
   const create = (text: string) =>
     run('keys', 'create', '--owner', 'shop', '--json', '--limits', text);
   const created = await create(JSON.stringify(limits));
   expect(JSON.parse(created.out)).toMatchObject({ owner: 'shop', limits });
+  const until = '2199-01-01T00:00:00.000Z';
+  const some = ['keys', 'create', '--owner', 'shop', '--json', '--expires'];
+  for (const change of [{}, { TALLYHOOK_KEY: '' }])
+    expect(JSON.parse((await runWith(change, ...some, until)).out)).toMatchObject({
+      expires_at: until,
+    });
+  expect(await run(...some, 'tomorrow')).toMatchObject({
+    ...{ code: 1, err: expect.stringContaining('expected RFC 3339') },
+  });
   const refused = await create('{"kinds":["gift"]}');
   expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/kinds\.0.*for example/) });
 });

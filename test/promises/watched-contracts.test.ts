@@ -5,7 +5,7 @@ import { useRig } from '../harness/rig.ts';
 const rig = useRig();
 const CONTRACT = 1n;
 
-it('A token minted elsewhere in a watched contract is an event, an older one is none, and a transfer elsewhere names no operation', async () => {
+it('A token minted elsewhere in a watched contract is an event, an older one is none, a transfer elsewhere names no operation, and a token burned elsewhere is gone', async () => {
   const { world, app } = rig;
   const { control } = world.sandbox;
   control.setToken(CONTRACT, 7_000n, { owner: world.ada });
@@ -32,6 +32,9 @@ it('A token minted elsewhere in a watched contract is an event, an older one is 
   control.setToken(CONTRACT, 7_000n, { owner: world.ben });
   const moved = await app.until((e) => e.type === 'token.transferred');
   expect(moved.data).toMatchObject({ token_id: '7000', cause: 'external' });
+  control.removeToken(CONTRACT, 7_001n);
+  const burned = await app.until((e) => e.type === 'token.burned');
+  expect(burned.data).toMatchObject({ token_id: '7001', cause: 'external' });
   const events = (await app.events()).filter(({ type }) => type === 'token.minted');
   expect(events).toHaveLength(1);
 });

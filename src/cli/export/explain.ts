@@ -1,13 +1,14 @@
 /** `tallyhook explain`: why a wallet holds what it holds, from this installation's database. */
 import { isAddress } from '../../kernel/addresses.ts';
 import { decimalText } from '../../kernel/amounts.ts';
-import { type Instant, isoText, parseInstant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { type Explanation, explainWallet } from '../../reports/reports.ts';
 import { sentenceOf } from '../decisions/drifts.ts';
 import { withDatabase } from '../installation.ts';
+import { instantOf } from '../options.ts';
 
 interface Options {
   from?: string;
@@ -30,17 +31,6 @@ export async function runExplain(addr: string, options: Options): Promise<number
     else for (const line of linesOf(output)) printLine(line);
     return found.drifts.some(({ closedAt }) => closedAt === null) ? 1 : 0;
   });
-}
-
-function instantOf(option: string, text: string | undefined): Instant | undefined {
-  if (text === undefined) return undefined;
-  const instant = parseInstant(text);
-  if (instant === undefined)
-    throw new Failure(
-      'bad_setting',
-      `${option} ${text}: expected RFC 3339, such as 2026-11-01T00:00:00Z`,
-    );
-  return instant;
 }
 
 function outputOf({ opening, closing, movements, observed, drifts }: Explanation) {

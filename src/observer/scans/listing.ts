@@ -3,7 +3,7 @@
  * another number of tokens, or the last walk is older than the guaranteed age, every page is read.
  * Each token that is new becomes a target, and each that is new or changed is an observation of it,
  * so one request serves a hundred tokens. They are not polled by themselves until an operation or a
- * watch asks for it.
+ * watch asks for it, or a walk of a list that has become shorter does not find them.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -39,10 +39,13 @@ interface ListingPass {
 
 const PAGES_PER_PASS = 8;
 const PER_PAGE = 100;
+/** In a longer list, tokens that are gone are not looked for. */
+const COMPARED_MAX = 100_000;
 
 /** Reads the first page of a contract's list, or the next pages of a walk. */
 export async function pollListing(deps: ListingDeps, target: DueTarget): Promise<ListingPass> {
   const { db, clock } = deps;
+  const contractId = target.contractId ?? 0n;
   const listing = await store.findListing(db, target.name);
   let { walk } = listing;
   let unprocessed = 0;
@@ -65,11 +68,16 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
     if (!walk) {
       const isOld = clock.now() >= (listing.walkedAt ?? 0) + deps.walkEveryMs(lastPage);
       if (lastPage > 1 && listing.total === total && !isOld) return ended({ walk: null });
-      walk = { page: 1, total, startedAt };
+      const known = await store.countPresent(db, contractId);
+      const isShorter = seen.record.total < known && known <= COMPARED_MAX;
+      walk = { page: 1, total, startedAt, tokenIds: isShorter ? [] : null };
     }
     // Rows have moved between the pages: the next poll begins again.
     if (walk.total !== total) return ended({ walk: null, total: null });
+    const { tokenIds } = walk;
+    tokenIds?.push(...seen.record.tokens.map(({ tokenId }) => tokenId.toString()));
     if (walk.page >= lastPage) {
+      if (tokenIds) await store.expediteUnlisted(db, contractId, tokenIds, clock.now());
       const listedAt = listing.listedAt ?? seen.endedAt;
       return ended({ walk: null, total, walkedAt: walk.startedAt, listedAt });
     }

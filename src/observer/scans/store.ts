@@ -104,6 +104,8 @@ export interface Walk {
   page: number;
   total: string;
   startedAt: Instant;
+  /** The tokens read so far, when fewer are listed than known: some are gone. */
+  tokenIds: string[] | null;
 }
 
 /** What is known of the list of a watched contract, stored as JSON. */
@@ -144,6 +146,30 @@ export async function scheduleListing(
       last_started_at = case when ${hasFailed} then last_started_at
         else ${isoText(startedAt)}::timestamptz end
     where name = ${name}`;
+}
+
+/** How many tokens of a contract exist, as far as known. */
+export async function countPresent(db: Queryable, contractId: bigint): Promise<bigint> {
+  const rows = await db.sql<{ count: bigint }[]>`
+    select count(*)::bigint as count from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and presence = 'present'`;
+  return rows[0]?.count ?? 0n;
+}
+
+/** Makes a poll due of each known token of a contract that is not among these. */
+export async function expediteUnlisted(
+  db: Queryable,
+  contractId: bigint,
+  tokenIds: readonly string[],
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    update tallyhook.targets t set next_poll_at = ${isoText(now)}, pending = true
+    from tallyhook.tokens k
+    where k.contract_id = ${contractId.toString()}::numeric and k.presence = 'present'
+      and k.token_id <> all(${tokenIds as string[]}::numeric[])
+      and t.name = 'token:' || k.contract_id || ':' || k.token_id
+      and t.next_poll_at > ${isoText(now)}`;
 }
 
 interface ChangedToken {
