@@ -24,6 +24,8 @@ const HLEDGER = '/usr/bin/hledger';
 const DAY_MS = 86_400_000;
 const WRITES = 120;
 const SEED = 3;
+/** The write whose number becomes known after it was posted. */
+const LATE = 7;
 const database = await useDatabase();
 let folder: string;
 let file: string;
@@ -42,11 +44,14 @@ beforeAll(async () => {
         toAddr: addr(n % 6),
         reference: n % 3 === 0 ? '; = 5 \n2026-01-01 x|y\n  a:b  1\u2028' : null,
         reasonType: n % 4 === 0 ? 'bonus ; x' : 'reward',
-        ...{ effectiveAt: at, recordedAt: at, answeredAt: at, txLogNo: BigInt(n + 1) },
+        ...{ effectiveAt: at, recordedAt: at, answeredAt: at },
+        txLogNo: n === LATE ? null : BigInt(n + 1),
       }),
     ]);
     await runDry(ledger, clock);
   }
+  await database.owner.sql`
+    update tallyhook.operations set tx_app_no = 1, tx_log_no = 4711 where id = ${`op_${LATE}`}`;
   folder = await mkdtemp(join(tmpdir(), 'tallyhook-hledger-'));
   file = join(folder, 'ledger.journal');
   const environment = environmentOf(database.url, 'http://127.0.0.1:9');
@@ -65,6 +70,11 @@ it('Every posting is there, and the last line has the count and the head', async
   const text = await readFile(file, 'utf8');
   expect(text.match(/^\d{4}-\d\d-\d\d=/gm)).toHaveLength(WRITES);
   expect(text).toMatch(new RegExp(`\n; ${WRITES} transactions, head [0-9a-f]{64}:\\d+\n$`));
+});
+
+it('A number that became known after the posting is in it', async () => {
+  const text = await readFile(file, 'utf8');
+  expect(text).toMatch(new RegExp(`\\(op_${LATE}\\)[^\\n]*\\n[^\\n]*tx:1/4711`));
 });
 
 if (existsSync(HLEDGER)) {

@@ -75,6 +75,18 @@ async function listTransactions(tx: Tx, after: bigint, upTo: bigint): Promise<Ro
     where t.id > ${String(after)}::bigint and t.id <= ${String(upTo)}::bigint order by t.id`;
 }
 
+/** Numbers of operations that became known after their posting, by operation. */
+export async function listLateNumbers(
+  tx: Tx,
+  operationIds: readonly string[],
+): Promise<Map<string, { tx_app_no: string; tx_log_no: string }>> {
+  if (operationIds.length === 0) return new Map();
+  const rows = await tx.sql<{ id: string; app: string; log: string }[]>`
+    select id, tx_app_no::text as app, tx_log_no::text as log from tallyhook.operations
+    where id = any(${operationIds as string[]}::text[]) and tx_log_no is not null`;
+  return new Map(rows.map(({ id, app, log }) => [id, { tx_app_no: app, tx_log_no: log }]));
+}
+
 async function listMovements(
   tx: Tx,
   after: bigint,

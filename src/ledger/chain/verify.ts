@@ -6,7 +6,7 @@ import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends/store.ts';
 import { journalEntry, journalHead } from './hledger.ts';
-import { listAccountsOff, readLinks, setReadOnly } from './lines-store.ts';
+import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './lines-store.ts';
 import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';
 
 export { readChainHead } from './lines-store.ts';
@@ -63,8 +63,13 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
   yield journalHead();
   for await (const { chain, transactions } of readLinks(tx)) {
     if (!chain) break;
-    for (const { line } of transactions)
-      yield `\n${journalEntry(parseJson(line) as { [key: string]: Json })}`;
+    const lines = transactions.map(({ line }) => parseJson(line) as { [key: string]: Json });
+    const unnumbered = lines.flatMap(({ tx_log_no: no, operation_id: id }) =>
+      no === null && typeof id === 'string' ? [id] : [],
+    );
+    const numbers = await listLateNumbers(tx, unnumbered);
+    for (const line of lines)
+      yield `\n${journalEntry({ ...line, ...numbers.get(String(line.operation_id)) })}`;
     count += transactions.length;
     head = headOf(chain);
     onProgress(chain.batchId, chain.lastTransaction);
