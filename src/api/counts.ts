@@ -10,6 +10,7 @@ import {
   countOpenDrifts,
   countQuarantined,
   countStaleWallets,
+  type OpenDrifts,
   type QuarantineKind,
 } from '../reconciler/reconciler.ts';
 import { countPending } from '../webhooks/webhooks.ts';
@@ -26,7 +27,7 @@ export interface Counts {
   stages: { stage: Stage; waiting: number; since: Instant | null }[];
   /** Operations by state that is not final, and when the oldest was recorded. */
   operations: { state: string; count: number; oldestAt: Instant | null }[];
-  drifts: { open: number; unassigned: number; proposed: number };
+  drifts: OpenDrifts;
   /** Median time from suspicion to end of the drifts that ended in the last 30 days. */
   driftMedianMs: number | null;
   quarantined: Record<QuarantineKind, number>;

@@ -197,6 +197,10 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'open_drifts',
       'Differences between observed and expected balances that are not closed',
     ),
+    driftAge: gauge(
+      'open_drifts_oldest_age_seconds',
+      'Time since the oldest drift that is not closed was first observed; 0 without one',
+    ),
     driftMedian: gauge(
       'drift_resolution_median_seconds',
       'Median time from the first observation of a drift to its end, over 30 days; 0 without one',

@@ -46,6 +46,7 @@ export {
   countEnded,
   countOpenDrifts,
   type DriftSums,
+  type OpenDrifts,
   summarizeDrifts,
 } from './drifts/summary-store.ts';
 export { releaseQuarantined } from './quarantine/quarantine.ts';

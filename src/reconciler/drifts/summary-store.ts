@@ -38,16 +38,23 @@ export async function summarizeDrifts(
   };
 }
 
+export interface OpenDrifts {
+  open: number;
+  unassigned: number;
+  proposed: number;
+  /** When the first of them was first observed. */
+  oldestAt: Instant | null;
+}
+
 /** Counted up to `max`. */
-export async function countOpenDrifts(
-  { sql }: Queryable,
-  max: number,
-): Promise<{ open: number; unassigned: number; proposed: number }> {
-  const rows = await sql<{ open: number; unassigned: number; proposed: number }[]>`
+export async function countOpenDrifts({ sql }: Queryable, max: number): Promise<OpenDrifts> {
+  const rows = await sql<OpenDrifts[]>`
     select count(*)::int as open, (count(*) filter (where assignee is null))::int as unassigned,
-      (count(*) filter (where state = 'proposed'))::int as proposed
-    from (select assignee, state from tallyhook.drifts where closed_at is null limit ${max}) d`;
-  return rows[0] ?? { open: 0, unassigned: 0, proposed: 0 };
+      (count(*) filter (where state = 'proposed'))::int as proposed,
+      min(suspected_at) as oldest_at
+    from (select assignee, state, suspected_at from tallyhook.drifts where closed_at is null
+      limit ${max}) d`;
+  return rows[0] ?? { open: 0, unassigned: 0, proposed: 0, oldestAt: null };
 }
 
 type Group = DriftSums & { cause: Cause | null; bucket: string | null; order: number | null };

@@ -32,6 +32,7 @@ interface Status {
     oldest_unknown_at: string | null;
     oldest_undecided_at: string | null;
     drifts: number;
+    oldest_drift_at: string | null;
     drifts_unassigned: number;
     drifts_proposed: number;
   };
@@ -60,7 +61,10 @@ function tasksOf({ open, quarantined, stale_wallets: stale }: Status): Task[] {
       ...{ tone: 'bad', count: undecided, what: 'operations wait for a decision by people' },
       ...{ since: open.oldest_undecided_at, href: '/operations?state=undecided' },
     },
-    { tone: 'bad', count: open.drifts, what: 'drifts are open', href: '/drifts' },
+    {
+      ...{ tone: 'bad', count: open.drifts, what: 'drifts are open' },
+      ...{ since: open.oldest_drift_at, href: '/drifts' },
+    },
     {
       ...{ tone: 'warn', count: open.drifts_proposed, what: 'proposals wait for another owner' },
       href: '/drifts?state=proposed',
