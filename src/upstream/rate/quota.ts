@@ -70,7 +70,8 @@ export class Quota {
   async throttled(cls: TrafficClass, retryAt: Instant | undefined): Promise<void> {
     const { clock, random, log } = this.#deps;
     const now = clock.now();
-    if (retryAt !== undefined && retryAt >= now + RETRY_AFTER_MAX_MS)
+    const isNew = this.blockedUntil('polls') === undefined;
+    if (isNew && retryAt !== undefined && retryAt >= now + RETRY_AFTER_MAX_MS)
       log.warn({ class: cls }, 'the service set a Retry-After of a day or more');
     const waitMs =
       retryAt === undefined
@@ -84,7 +85,8 @@ export class Quota {
     const resumeAt = this.blockedUntil('polls') ?? now;
     this.#limit = throttle(this.#limit, this.#ceiling, now, resumeAt);
     this.#throttled = true;
-    log.info({ class: cls, until: resumeAt, ratePerS: this.#limit.rate }, 'throttled');
+    // Once for an incident, however many requests were under way.
+    if (isNew) log.info({ class: cls, until: resumeAt, ratePerS: this.#limit.rate }, 'throttled');
     await Promise.all([this.#save('polls'), ...(cls === 'polls' ? [] : [this.#save(cls)])]);
   }
 
