@@ -22,16 +22,18 @@ const evaluate = (
   return evaluateAttempt(response, delivery, retry, NOW, random);
 };
 
-it('The next attempt is due no earlier than its schedule step and Retry-After', () => {
+it('The next attempt is due no earlier than Retry-After and its step (the first, if throttled)', () => {
   fc.assert(
     fc.property(
-      fc.integer({ min: 100, max: 599 }),
+      fc.oneof(fc.integer({ min: 100, max: 599 }), fc.constantFrom(410, 429, 503)),
       fc.integer({ min: 0, max: 9 }),
       fc.option(fc.integer({ min: 0, max: 200_000 }), { nil: undefined }),
       (status, step, seconds) => {
         const { dueAt, scheduleStep } = evaluate(status, step, seconds?.toString());
         if (dueAt === null) return;
-        const stepMs = retry.scheduleMs[Math.max(1, scheduleStep)] ?? 0;
+        const throttled = (status === 429 || status === 503) && seconds !== undefined;
+        const leastStep = throttled ? 1 : Math.max(1, scheduleStep);
+        const stepMs = retry.scheduleMs[leastStep] ?? 0;
         const retryAfterMs = Math.min((seconds ?? 0) * 1000, DAY);
         expect(dueAt).toBeGreaterThanOrEqual(NOW + Math.max(stepMs, retryAfterMs));
         const longestMs = Math.max(stepMs * (1 + retry.jitter) + 1, retryAfterMs);
