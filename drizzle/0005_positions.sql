@@ -55,9 +55,12 @@ cross join lateral (
           select from tallyhook.operations h join tallyhook.freezes f on h.recorded_at <= f.frozen_at
           where h.id = l.operation_id and f.cause <> 'ordered'))
         union all
-        select l.operation_id, l.amount from tallyhook.due_postings q
-        join tallyhook.operation_effects l on l.operation_id = q.operation_id
-        where q.quarantined_at is not null and lower(l.account) = $1 and l.phase in ('settled', 'not_executed')
+        -- The two offsets keep the order of this join: planned without statistics, it read all effects.
+        select q.operation_id, l.amount
+        from (select d.operation_id from tallyhook.due_postings d where d.quarantined_at is not null offset 0) q
+        cross join lateral (select x.amount from tallyhook.operation_effects x
+          where x.operation_id = q.operation_id and lower(x.account) = $1 and x.phase in ('settled', 'not_executed')
+          offset 0) l
       ) u group by u.operation_id having sum(u.amount) <> 0) e
     cross join lateral (
       select w.id, w.state, w.outcome, coalesce(w.sent_at, w.effective_at, w.recorded_at) as sent_at,

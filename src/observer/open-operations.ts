@@ -1,7 +1,7 @@
 /** Finds the wallets and tokens of open operations, at a bounded cost. */
 import type { Db } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { scheduleOpen } from './targets-store.ts';
+import { type OpenOperations, scheduleOpen } from './targets-store.ts';
 
 /**
  * How often changed operations are searched, and how far back before the previous search. Changes
@@ -20,19 +20,21 @@ export function openOperationSearch(
   { pendingMinMs: gapMs, readLagMs }: { pendingMinMs: number; readLagMs: number },
 ): (now: Instant) => Promise<Instant> {
   const times = { gapMs, readLagMs };
+  const schedule = (now: Instant, which: OpenOperations) =>
+    db.single((q) => scheduleOpen(q, now, which, times));
   const searches = SEARCHES.map((search) => ({ ...search, last: Number.NEGATIVE_INFINITY }));
   let page = { after: 0, at: Number.NEGATIVE_INFINITY };
   return async (now) => {
     if (now < page.at || now >= page.at + PAGE.everyMs) {
       const { after } = page;
-      const next = await scheduleOpen(db, now, { after, limit: PAGE.operations }, times);
+      const next = await schedule(now, { after, limit: PAGE.operations });
       page = { after: next ?? 0, at: now };
     }
     const due = searches.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
     const search = searches[due];
     if (!search) return Math.min(...searches.map(({ everyMs, last }) => last + everyMs));
     const last = Number.isFinite(search.last) ? search.last : now;
-    await scheduleOpen(db, now, { since: Math.min(now, last) - search.overlapMs }, times);
+    await schedule(now, { since: Math.min(now, last) - search.overlapMs });
     // A wider search includes the narrower ones.
     for (const narrower of searches.slice(due)) narrower.last = now;
     return Number.POSITIVE_INFINITY;

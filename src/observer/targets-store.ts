@@ -21,15 +21,16 @@ export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' 
 };
 
 /** Open operations to schedule: those that changed since, or a page of all, by their change. */
-type OpenOperations = { since: Instant } | { after: Instant; limit: number };
+export type OpenOperations = { since: Instant } | { after: Instant; limit: number };
 
 /**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
  * last poll began before the service had to show the newest change of an operation, at most one
  * per `gapMs`. That is the read lag of the settings, never a learned time: a poll before it
  * concludes nothing about a balance. A poll that shows nothing new of a steady target is not
- * evaluated, and asks for no other by itself. Returns the newest change that it considered, if the
- * page was full.
+ * evaluated, and asks for no other by itself. A target that is being recorded or claimed at this
+ * moment is left to the next search. Returns the newest change that it considered, if the page was
+ * full.
  */
 export async function scheduleOpen(
   db: Queryable,
@@ -66,20 +67,26 @@ export async function scheduleOpen(
     ), latest as (
       select distinct on (name) name, kind, addr, contract_id, token_id, changed_at from named
       order by name, changed_at desc
-    ), scheduled as (
-      insert into tallyhook.targets as x
+    ), added as (
+      insert into tallyhook.targets
         (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
-      select l.name, l.kind, l.addr, l.contract_id, l.token_id, d.at, true, ${isoText(now)}
-      from latest l left join tallyhook.targets o on o.name = l.name
+      select l.name, l.kind, l.addr, l.contract_id, l.token_id, ${isoText(now)}, true,
+        ${isoText(now)}
+      from latest l
+      where not exists (select from tallyhook.targets t where t.name = l.name)
+      order by l.name on conflict (name) do nothing
+    ), late as (
+      select t.name, d.at from latest l join tallyhook.targets t on t.name = l.name
       cross join lateral (select greatest(${isoText(now)}::timestamptz,
-        o.last_started_at + make_interval(secs => ${gapMs / 1000})) as at) d
-      where o.name is null or (o.lease_until is null and o.failures = 0
-        and (o.next_poll_at > d.at or not o.pending)
-        and (o.last_started_at is null or o.last_started_at <=
-          l.changed_at + make_interval(secs => ${readLagMs / 1000})))
-      order by l.name
-      on conflict (name) do update set pending = true,
-        next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
+        t.last_started_at + make_interval(secs => ${gapMs / 1000})) as at) d
+      where t.lease_until is null and t.failures = 0
+        and (t.next_poll_at > d.at or not t.pending)
+        and (t.last_started_at is null or t.last_started_at <=
+          l.changed_at + make_interval(secs => ${readLagMs / 1000}))
+      for update of t skip locked
+    ), scheduled as (
+      update tallyhook.targets t set pending = true, next_poll_at = least(t.next_poll_at, d.at)
+      from late d where t.name = d.name
     )
     select count(*)::int as operations, max(changed_at) as until from open`;
   const { operations = 0, until = null } = rows[0] ?? {};
@@ -240,11 +247,24 @@ export async function nextDue(db: Queryable): Promise<Instant | null> {
   return rows[0]?.next ?? null;
 }
 
-/** Makes a target pending and its next poll due not later than `at`. */
-export async function expedite(db: Queryable, name: string, at: Instant): Promise<void> {
+/**
+ * Makes targets pending and their next polls due not later than these instants, by name. A poll
+ * that is being recorded locks its target and then its unprocessed observation: do not call this in
+ * a transaction that has locked such a row.
+ */
+export async function expedite(db: Queryable, due: ReadonlyMap<string, Instant>): Promise<void> {
+  if (due.size === 0) return;
+  const rows = [...due].map(([name, at]) => ({ name, at: isoText(at) }));
   await db.sql`
-    update tallyhook.targets set next_poll_at = least(next_poll_at, ${isoText(at)}), pending = true
-    where name = ${name} and (next_poll_at > ${isoText(at)} or not pending)`;
+    with due as (
+      select t.name, x.at from tallyhook.targets t
+      join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(name text, at timestamptz)
+        on t.name = x.name
+      where t.next_poll_at > x.at or not t.pending
+      order by t.name for update of t
+    )
+    update tallyhook.targets t set next_poll_at = least(t.next_poll_at, d.at), pending = true
+    from due d where t.name = d.name`;
 }
 
 /** The last records of those targets that have one. */

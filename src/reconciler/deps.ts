@@ -24,6 +24,11 @@ export interface Deps {
   settings: ReconcilerSettings;
   /** When targets are polled next that something waits for. */
   polls: PendingPolls;
+  /**
+   * Has a target polled by then. It takes effect after the commit of the evaluation, which holds
+   * locks that a poll may wait for; a crash between the two delays the poll to its regular time.
+   */
+  pollBy(target: string, at: Instant): void;
   /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;
   /** When the database was last restored or failed over; writes from before may be unknown. */

@@ -12,6 +12,7 @@ import {
   addWallets,
   availableSince,
   deferObservation,
+  expedite,
   listUnprocessed,
   markProcessed,
   type Observer,
@@ -92,7 +93,7 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 /** The reconciler of one daemon. */
-interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt' | 'polls'> {
+interface ReconcilerDeps extends Pick<Deps, 'ids' | 'operations' | 'effectSettings' | 'settings'> {
   pendingPolls: Observer['pendingPolls'];
   db: Db;
   daemon: Daemon;
@@ -113,9 +114,12 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     ownWalletsObserved = true;
     const polls = await pendingPolls();
     const [available, restoredAt] = await Promise.all([availableSince(db), findLastRestore(db)]);
+    const due = new Map<string, Instant>();
+    const pollBy = (target: string, at: Instant) =>
+      void due.set(target, Math.min(due.get(target) ?? at, at));
     const evaluation = {
       ...{ ids, operations, effectSettings, settings },
-      ...{ availableSince: available, restoredAt, polls },
+      ...{ availableSince: available, restoredAt, polls, pollBy },
     };
     const lease = { name: LEASE, fence };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
@@ -128,6 +132,8 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal?.aborted) return { processed, more: true };
       const some = observations.slice(processed, processed + TOGETHER);
       await runEvaluations(deps, lease, some.map(evaluationOf));
+      await db.single((q) => expedite(q, due));
+      due.clear();
     }
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
@@ -135,6 +141,7 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal?.aborted) break;
       await runEvaluations(deps, lease, [{ evaluate, onFailure: (error) => failures.push(error) }]);
     }
+    await db.single((q) => expedite(q, due));
     if (failures.length > 0) throw failures[0];
     const processed = observations.length;
     return { processed, more: processed === OBSERVATIONS_MAX };

@@ -67,7 +67,7 @@ describe('Reads of an app through the gateway', () => {
     const wallet = await read();
     await wallet.reads(1, 100);
     for (let i = 0; i < 20; i++) {
-      await expedite(db, wallet.name, clock.now() + 60_000);
+      await expedite(db, new Map([[wallet.name, clock.now() + 60_000]]));
       await wallet.reads(1, 300);
     }
     expect(wallet.polls()).toBe(6);

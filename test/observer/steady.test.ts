@@ -60,7 +60,7 @@ it('A poll that shows nothing new adds no row, and is processed after half the s
 it('A poll of a pending target is processed even if it shows nothing new', async () => {
   const { passAfter } = await openObserver();
   await processAll(world.database);
-  await expedite(world.database.db, targetName(world.wallet), world.clock.now());
+  await expedite(world.database.db, new Map([[targetName(world.wallet), world.clock.now()]]));
   expect(await passAfter(100)).toEqual({ observations: 1, unprocessed: 1 });
 });
 
@@ -77,7 +77,7 @@ it('A change raises the change rate, and shortens the interval', async () => {
 it('While the reconciler is behind, no steady target is polled, and a pending one is', async () => {
   const { passAfter } = await openObserver();
   expect(await passAfter(10_000)).toEqual({ observations: 0, unprocessed: 0 });
-  await expedite(world.database.db, targetName(world.wallet), world.clock.now());
+  await expedite(world.database.db, new Map([[targetName(world.wallet), world.clock.now()]]));
   expect(await passAfter(100)).toEqual({ observations: 1, unprocessed: 1 });
   await processAll(world.database);
   expect(await passAfter(10_000)).toEqual({ observations: 1, unprocessed: 0 });
@@ -85,7 +85,7 @@ it('While the reconciler is behind, no steady target is polled, and a pending on
 
 it('A change while an operation on the target is open does not raise the change rate', async () => {
   const { passAfter } = await openObserver();
-  await expedite(world.database.db, targetName(world.wallet), world.clock.now());
+  await expedite(world.database.db, new Map([[targetName(world.wallet), world.clock.now()]]));
   world.sandbox.control.setWallet(world.wallet.addr, { delta: 7n });
   expect(await passAfter(2_000)).toEqual({ observations: 1, unprocessed: 1 });
   expect(await learned()).toBeLessThan(changesPerS(PRIOR));

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
 import { TOGETHER } from '../../src/reconciler/evaluations.ts';
+import { until } from '../harness/until.ts';
 import { freshAddr, openRig } from './rig.ts';
 
 const rig = await openRig();
@@ -101,6 +103,49 @@ describe('The reconciler', () => {
     expect([await observed(slow), await observed(other)]).toEqual([100n, 107n]);
     await rig.wait(5_000);
     expect(await observed(slow)).toBe(107n);
+  });
+
+  it('A poll that is recorded while its wallet is evaluated waits, and neither is repeated', async () => {
+    const addr = await rig.opened(100n);
+    rig.clock.advance(2_000);
+    await rig.putObservation(addr, 107n);
+    const { db, owner } = rig.database;
+    const forLocks = (count: number) =>
+      until(async () => {
+        const rows = await owner.sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        return rows.length === count ? true : undefined;
+      });
+    let [evaluations, records] = [0, 0];
+    const emit = async () => {
+      evaluations += 1;
+      return [];
+    };
+    const evaluating = await rig.reconcilerOf(rig.name, { emit });
+    rig.clock.advance(1_000);
+    const endedAt = rig.clock.now();
+    const row = {
+      ...{ id: rig.ids.next('obs'), target: `wallet:${addr.toLowerCase()}`, kind: 'wallet' },
+      ...{ startedAt: endedAt - 10, endedAt, result: 'seen' as const, cause: null },
+      record: { addr, balance: 107n, status: 1 },
+    };
+    const started: Promise<unknown>[] = [];
+    await db.begin(async (tx) => {
+      await tx.sql`select from tallyhook.wallets where key = ${addr.toLowerCase()} for update`;
+      started.push(evaluating.runOnce(rig.clock.now()));
+      await forLocks(1);
+      started.push(
+        db.begin((other) => {
+          records += 1;
+          return recordObservation(other, row, plannedAt(rig.clock.now()));
+        }),
+      );
+      await forLocks(2);
+    });
+    await Promise.all(started);
+    expect([evaluations, records]).toEqual([1, 1]);
+    expect(await rig.wallet(addr)).toMatchObject({ observedBalance: 107n });
   });
 
   it('Processing again changes nothing', async () => {

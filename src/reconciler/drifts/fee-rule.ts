@@ -14,7 +14,7 @@ export function feeRuleAnnouncement(outbox: Outbox): AnnounceFeeRules {
   return async (tx, { rules, setAt, changed, reposted }, now) => {
     const filter = { state: 'unclosed', cause: 'fee_rule' } as const;
     const drifts = await listDrifts(tx, filter, { limit: DRIFTS_MAX });
-    for (const { walletKey } of drifts) await expedite(tx, `wallet:${walletKey}`, now);
+    await expedite(tx, new Map(drifts.map(({ walletKey }) => [`wallet:${walletKey}`, now])));
     const changes = rules.feeChanges ?? [];
     await outbox.emit(tx, [
       {

@@ -41,7 +41,7 @@ export async function applyDecision(
     ...(decision.operationId === null ? {} : { operation_id: decision.operationId }),
   };
   await end(step, drift, { state, by: approversOf(decision) ?? '', closedBy });
-  await expedite(tx, `wallet:${drift.walletKey}`, now);
+  await expedite(tx, new Map([[`wallet:${drift.walletKey}`, now]]));
   const wasBooked = drift.state === 'booked';
   const events = wasBooked ? [] : [closedEvent(drift, state, closedBy, now)];
   if (kind === 'book') await book(step, drift, decision);

@@ -6,7 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { expedite, findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
+import { findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
 import {
   endedEvent,
   listForToken,
@@ -77,7 +77,7 @@ export async function evaluateToken(
   const input = { operations, held: before, seen: state, observation, now };
   events.push(...(await evaluateNftWrites(tx, deps, input)));
   await saveToken(tx, token);
-  await pollAgain(tx, deps, observation, { token, gone, operations, now });
+  pollAgain(deps, observation, { token, gone, operations, now });
   return events;
 }
 
@@ -85,12 +85,11 @@ export async function evaluateToken(
  * Polls a token soon while the chain processes it, an operation on it is open,
  * or it is absent once.
  */
-async function pollAgain(
-  tx: Tx,
+function pollAgain(
   deps: Deps,
   observation: UnprocessedObservation,
   input: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
-): Promise<void> {
+): void {
   const { token, gone, operations, now } = input;
   const unsure = token.absentSince !== null && !gone;
   const poll = { polledAt: observation.startedAt, now };
@@ -103,7 +102,7 @@ async function pollAgain(
     const wait = { kind: 'chain', contractId, since: observation.unchangedSince };
     times.push(deps.polls.nextAt(wait, poll));
   }
-  if (times.length > 0) await expedite(tx, observation.target, Math.min(...times));
+  if (times.length > 0) deps.pollBy(observation.target, Math.min(...times));
 }
 
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {

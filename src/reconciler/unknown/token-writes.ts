@@ -10,7 +10,6 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText, sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { expedite } from '../../observer/observer.ts';
 import { type Operation, walletEffectsOf, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -77,7 +76,7 @@ export async function evaluateComponent(
   { operations, keys }: Component,
   now: Instant,
 ): Promise<EventDraft[]> {
-  for (const key of keys) await pollSoon(tx, deps, key, operations, now);
+  pollSoon(deps, keys, operations, now);
   const wallets = await walletsByKey(tx, keys);
   // Unexplained wallets are left out, so that they cannot block the others.
   const found = await evidenceOf(tx, deps, [...wallets.values()], operations);
@@ -173,17 +172,16 @@ function atExtreme(
   };
 }
 
-/** Schedules a poll of a wallet where unknown writes most likely show, or after quiescence. */
-async function pollSoon(
-  tx: Tx,
+/** Schedules polls of wallets where unknown writes most likely show, or after quiescence. */
+function pollSoon(
   deps: Deps,
-  key: string,
+  keys: Iterable<string>,
   operations: readonly Operation[],
   now: Instant,
-): Promise<void> {
+): void {
   const poll = { polledAt: now, now };
   const at = Math.min(...operations.map((operation) => nextPollOf(operation, deps, poll)));
-  await expedite(tx, `wallet:${key}`, at);
+  for (const key of keys) deps.pollBy(`wallet:${key}`, at);
 }
 
 /** What all explanations agree on for one operation; undefined while they do not. */

@@ -7,7 +7,7 @@ import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
-import { expedite, type UnprocessedObservation } from '../../observer/observer.ts';
+import type { UnprocessedObservation } from '../../observer/observer.ts';
 import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -76,11 +76,8 @@ export async function evaluateWallet(
     saveWallet(tx, wallet),
     wallet.consistentAt === startedAt ? listConfirmedBy(tx, deps, wallet) : [],
   ]);
-  const [settled] = await Promise.all([
-    settle(tx, deps, { wallet, confirmed, now }),
-    pollAgain(tx, deps, { before, wallet, expected, now }),
-  ]);
-  return [...events, ...settled];
+  pollAgain(deps, { before, wallet, expected, now });
+  return [...events, ...(await settle(tx, deps, { wallet, confirmed, now }))];
 }
 
 function newWallet(key: string, addr: string): Wallet {
@@ -160,11 +157,10 @@ async function settle(
  * show, at once after a first suspicion, and where it buys most while an outcome is open or the
  * balance keeps changing.
  */
-async function pollAgain(
-  tx: Tx,
-  { polls, settings }: Deps,
+function pollAgain(
+  { polls, pollBy, settings }: Deps,
   input: { before: Wallet | undefined; wallet: Wallet; expected: Expected; now: Instant },
-): Promise<void> {
+): void {
   const { before, wallet, expected, now } = input;
   const { executedUntil, openSince, waiting } = expected;
   const poll = { polledAt: wallet.observedAt ?? now, now };
@@ -177,5 +173,5 @@ async function pollAgain(
     const since = before?.suspectedAt == null ? now : (wallet.consistentAt ?? now);
     times.push(polls.nextAt({ kind: 'confirmation', since }, poll));
   }
-  if (times.length > 0) await expedite(tx, `wallet:${wallet.key}`, Math.min(...times));
+  if (times.length > 0) pollBy(`wallet:${wallet.key}`, Math.min(...times));
 }
