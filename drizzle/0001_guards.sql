@@ -102,7 +102,7 @@ begin
     if new.state <> 'open' then wrong := 'begins as ' || new.state; end if;
   elsif new.state <> old.state then
     if (old.state, new.state) not in (('open', 'proposed'), ('open', 'returned'), ('open', 'explained'),
-      ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
+      ('open', 'merged'), ('proposed', 'merged'), ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
       ('proposed', 'explained'), ('booked', 'linked')) then
       wrong := 'is ' || old.state || ', not ' || new.state;
     elsif new.state in ('booked', 'linked', 'dismissed') and not exists (

@@ -337,7 +337,7 @@ comment on view finance_v1.drifts is 'Every confirmed difference between the obs
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
-comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
@@ -362,7 +362,7 @@ comment on view finance_v1.drifts_ageing is 'The drifts that are still open, wit
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
-comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';

@@ -1462,7 +1462,7 @@ begin
     if new.state <> 'open' then wrong := 'begins as ' || new.state; end if;
   elsif new.state <> old.state then
     if (old.state, new.state) not in (('open', 'proposed'), ('open', 'returned'), ('open', 'explained'),
-      ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
+      ('open', 'merged'), ('proposed', 'merged'), ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
       ('proposed', 'explained'), ('booked', 'linked')) then
       wrong := 'is ' || old.state || ', not ' || new.state;
     elsif new.state in ('booked', 'linked', 'dismissed') and not exists (
@@ -2043,7 +2043,7 @@ comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
-comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
@@ -2061,7 +2061,7 @@ comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
-comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.in_doubt.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.in_doubt.cause is 'How its answer was lost.';
 comment on column finance_v1.in_doubt.evidence is 'Of an unknown write the finding that a later observation has to confirm, empty without one; of an undecided one why the observations do not decide it; JSON.';

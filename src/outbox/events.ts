@@ -91,8 +91,10 @@ export const EVENTS = {
   'wallet.drift_closed': row(
     'A drift was closed.',
     drift.extend({
-      how: z.string().describe('returned, explained, booked, linked or dismissed'),
-      closed_by: z.record(z.string(), z.unknown()).describe('An observation, or a decision'),
+      how: z.string().describe('returned, explained, merged, booked, linked or dismissed'),
+      closed_by: z
+        .record(z.string(), z.unknown())
+        .describe('An observation, or a decision; if merged, the drift_id that contains it'),
     }),
   ),
   'wallet.drift_reversed': row(

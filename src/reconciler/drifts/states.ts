@@ -4,23 +4,25 @@ import { Failure } from '../../kernel/errors.ts';
 import type { Drift } from './store.ts';
 
 export const DRIFT_STATES = [
-  ...(['open', 'proposed', 'booked', 'linked', 'dismissed', 'returned', 'explained'] as const),
+  ...(['open', 'proposed', 'booked', 'linked', 'dismissed'] as const),
+  ...(['returned', 'explained', 'merged'] as const),
 ];
 export type DriftState = (typeof DRIFT_STATES)[number];
 
 /**
  * Which state may follow which; a trigger refuses every other. An observation ends a drift as
- * `returned`, or as `explained` by operations; an approved proposal ends it in any other way. A
- * booked drift may be linked later.
+ * `returned`, as `explained` by operations, or as `merged` into another drift; an approved proposal
+ * ends it in any other way. A booked drift may be linked later.
  */
 export const FOLLOWS: Readonly<Record<DriftState, readonly DriftState[]>> = {
-  open: ['proposed', 'returned', 'explained'],
-  proposed: ['booked', 'linked', 'dismissed', 'returned', 'explained'],
+  open: ['proposed', 'returned', 'explained', 'merged'],
+  proposed: ['booked', 'linked', 'dismissed', 'returned', 'explained', 'merged'],
   booked: ['linked'],
   linked: [],
   dismissed: [],
   returned: [],
   explained: [],
+  merged: [],
 };
 
 export const PROPOSALS = ['book', 'link', 'dismiss'] as const;

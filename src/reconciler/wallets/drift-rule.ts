@@ -5,7 +5,8 @@
  *
  * While operations are possible an observation only bounds the difference, and so a drift. Later
  * observations narrow the bounds: each drift lies within the total less the other drifts. When only
- * the sum of several drifts becomes exact, it is divided among them; they return when it is zero.
+ * the sum of several drifts becomes exact, one drift takes their place, because no
+ * observation will ever tell them apart; they return when it is zero.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
@@ -22,11 +23,14 @@ export interface OpenDrift extends Range {
 
 export interface DriftStep<D extends OpenDrift> {
   suspicion?: Suspicion;
-  opened?: { range: Range; suspectedAt: Instant };
+  /** Undefined: suspected as the first of those that merged. */
+  opened?: { range: Range; suspectedAt: Instant | undefined };
   /** Drifts whose bounds are known better. */
   revised?: { drift: D; range: Range }[];
   /** Drifts that close because the balance returned. */
   returned?: readonly D[];
+  /** Drifts that close because they are part of the one that is opened. */
+  merged?: readonly D[];
 }
 
 const DRIFTS_COMPARED_MAX = 12;
@@ -53,12 +57,10 @@ export function driftStep<D extends OpenDrift>(
   const returned = ended.length > 0 ? ended : takenBack(agreed, open);
   if (returned.length > 0) {
     const rest = open.filter((drift) => !returned.includes(drift));
-    const { revised = [], returned: more = [] } = changed(rest, narrowed(difference, rest));
-    return { revised, returned: [...returned, ...more] };
+    const { returned: more = [], ...step } = narrowedStep(difference, rest);
+    return { ...step, returned: [...returned, ...more] };
   }
-  const ranges = narrowed(difference, [...open, agreed]);
-  const range = ranges.at(-1) ?? agreed;
-  return { ...changed(open, ranges), opened: { range, suspectedAt: suspicion.at } };
+  return narrowedStep(difference, open, { range: agreed, suspectedAt: suspicion.at });
 }
 
 /** Drifts return when the difference ends them; else their bounds narrow. */
@@ -67,9 +69,7 @@ function stepWhenExplained<D extends OpenDrift>(
   open: readonly D[],
 ): DriftStep<D> {
   const ended = endedBy(difference, open);
-  return ended.length > 0
-    ? { revised: [], returned: ended }
-    : changed(open, narrowed(difference, open));
+  return ended.length > 0 ? { revised: [], returned: ended } : narrowedStep(difference, open);
 }
 
 /** All drifts when the difference is zero; those with bounds when the exact ones sum to it. */
@@ -85,16 +85,39 @@ function without(range: Range, other: Range): Range {
   return { min: range.min - other.max, max: range.max - other.min };
 }
 
-/** The ranges, narrowed by their known sum. */
+/** What the difference says of the open drifts and of a further one. */
+function narrowedStep<D extends OpenDrift>(
+  difference: Range,
+  open: readonly D[],
+  further?: { range: Range; suspectedAt: Instant },
+): DriftStep<D> {
+  const ranges = narrowed(difference, further ? [...open, further.range] : open);
+  const range = ranges.at(-1) ?? difference;
+  if (!isExact(difference) || ranges.filter((one) => !isExact(one)).length < 2)
+    return { ...changed(open, ranges), ...(further && { opened: { ...further, range } }) };
+  const of = (drift: D) => ranges[open.indexOf(drift)] ?? drift;
+  const kept = open.filter((drift) => isExact(of(drift)));
+  const merged = open.filter((drift) => !kept.includes(drift));
+  const { revised = [], returned = [] } = changed(kept, kept.map(of));
+  const sum = difference.min - totalOf(kept.map(of)).min;
+  if (sum === 0n) return { revised, returned: [...returned, ...merged] };
+  const opened = { range: { min: sum, max: sum }, suspectedAt: further?.suspectedAt };
+  return { revised, returned, opened, merged };
+}
+
+/** The ranges, narrowed by their known sum. A second time, because each depends on the others. */
 function narrowed(sum: Range, given: readonly Range[]): Range[] {
   const ranges = given.map(({ min, max }) => ({ min, max }));
-  for (const [i, range] of ranges.entries()) {
+  for (const i of [...ranges.keys(), ...ranges.keys()]) {
+    const range = ranges[i] ?? sum;
     const others = totalOf(ranges.filter((_, j) => j !== i));
-    const allowed = intersection(range, without(sum, others)) ?? range;
-    const middle = (allowed.min + allowed.max) / 2n;
-    ranges[i] = isExact(sum) ? { min: middle, max: middle } : allowed;
+    ranges[i] = intersection(range, without(sum, others)) ?? range;
   }
   return ranges;
+}
+
+function isZero({ min, max }: Range): boolean {
+  return min === 0n && max === 0n;
 }
 
 /** The drifts whose bounds have changed, and those that turned out to be zero. */
@@ -103,7 +126,6 @@ function changed<D extends OpenDrift>(open: readonly D[], ranges: readonly Range
     const range = ranges[i];
     return range && (range.min !== drift.min || range.max !== drift.max) ? [{ drift, range }] : [];
   });
-  const isZero = ({ min, max }: Range) => min === 0n && max === 0n;
   return {
     revised: changes.filter(({ range }) => !isZero(range)),
     returned: changes.flatMap(({ drift, range }) => (isZero(range) ? [drift] : [])),

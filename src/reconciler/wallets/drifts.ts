@@ -35,10 +35,11 @@ interface Input {
   now: Instant;
 }
 
-/** What explains a drift that closes: an operation, or fee rules by when they were set. */
+/** Why a drift closes: an operation, fee rules by when they were set, or a drift that contains it. */
 interface By {
-  operationId: string | undefined;
+  operationId?: string | undefined;
   feeRule?: string | undefined;
+  mergedInto?: string | undefined;
 }
 
 /** Applies the comparison to the drifts of a wallet; changes `wallet`, which the caller stores. */
@@ -64,8 +65,10 @@ export async function stepDrifts(
     if (!next.opened) wallet.quietAt = observation.startedAt;
   }
   const events = await closeReturned(tx, wallet, next.returned ?? [], input);
-  if (next.opened)
-    events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened })));
+  if (next.opened) {
+    const { merged = [] } = next;
+    events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened, merged })));
+  }
   for (const { drift, range } of next.revised ?? [])
     events.push(...(await revise(tx, deps, wallet, { ...input, drift, range })));
   wallet.consistentAt = observation.startedAt;
@@ -110,16 +113,26 @@ async function revise(
   return proved ? explain(tx, deps, wallet, { ...input, proved }) : [];
 }
 
+/** A drift to open; those that merged become part of it. */
+interface Opening extends Input {
+  range: Range;
+  suspectedAt: Instant | undefined;
+  merged: readonly Drift[];
+}
+
 /** Opens a drift, and closes it at once when it proves a write that was called not executed. */
 async function openDrift(
   tx: Tx,
   deps: Deps,
   wallet: Wallet,
-  input: Input & { range: Range; suspectedAt: Instant },
+  input: Opening,
 ): Promise<EventDraft[]> {
   const { observation, now } = input;
   Object.assign(wallet, { verdict: 'drifting', cause: null });
   const drift = newDrift(deps, wallet, input);
+  const events: EventDraft[] = [];
+  for (const part of input.merged)
+    events.push(...(await close(tx, wallet, part, { ...input, mergedInto: drift.id })));
   const { proved, like } = await compareWithNotExecuted(tx, deps, drift, now);
   if (like.length > 0)
     drift.evidence = { ...(drift.evidence as object), equals_not_executed: like };
@@ -127,7 +140,7 @@ async function openDrift(
   if (amount !== null) Object.assign(drift, await assess(tx, deps, { ...drift, amount }));
   await insertDrift(tx, drift);
   await addAction(tx, drift, 'opened', now, drift.evidence);
-  const events = [driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt)];
+  events.push(driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt));
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
   events.push(...(await explain(tx, deps, wallet, { ...input, proved })));
@@ -152,8 +165,9 @@ async function explain(
 function newDrift(
   deps: Deps,
   wallet: Wallet,
-  { observation, now, range, suspectedAt }: Input & { range: Range; suspectedAt: Instant },
+  { observation, now, range, suspectedAt, merged }: Opening,
 ): Drift {
+  const first = merged[0];
   return {
     id: deps.ids.next('drf'),
     walletKey: wallet.key,
@@ -161,10 +175,10 @@ function newDrift(
     amount: isExact(range) ? range.min : null,
     ...range,
     state: 'open',
-    suspectedAt,
+    suspectedAt: first?.suspectedAt ?? suspectedAt ?? now,
     openedAt: now,
     closedAt: null,
-    windowFrom: wallet.consistentAt,
+    windowFrom: first ? first.windowFrom : wallet.consistentAt,
     windowTo: observation.endedAt,
     evidence: {
       observation: observation.id,
@@ -173,7 +187,7 @@ function newDrift(
       ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
     },
     ...UNASSESSED,
-    assignee: null,
+    assignee: merged.find(({ assignee }) => assignee !== null)?.assignee ?? null,
     closedBy: null,
   };
 }
@@ -203,14 +217,15 @@ async function feeRuleSince(tx: Tx, { cause, openedAt }: Drift): Promise<string 
   return isLater ? isoText(set.setAt) : undefined;
 }
 
-/** Closes a drift, explained if an operation or rule is named; keeps the observation with it. */
+/** Closes a drift and keeps the observation with it; it returned unless something is named. */
 async function close(
   tx: Tx,
   wallet: Wallet,
   drift: Drift,
-  { observation, now, operationId, feeRule }: Input & By,
+  { observation, now, operationId, feeRule, mergedInto }: Input & By,
 ): Promise<EventDraft[]> {
-  const how = operationId === undefined && feeRule === undefined ? 'returned' : 'explained';
+  const isExplained = operationId !== undefined || feeRule !== undefined;
+  const how = mergedInto !== undefined ? 'merged' : isExplained ? 'explained' : 'returned';
   const closedBy: { [key: string]: Json } = {
     observation: observation.id,
     observed_at: isoText(observation.startedAt),
@@ -218,6 +233,7 @@ async function close(
     observed_balance: decimalText(wallet.observedBalance),
     ...(operationId === undefined ? {} : { operation_id: operationId }),
     ...(feeRule === undefined ? {} : { fee_rule_set_at: feeRule }),
+    ...(mergedInto === undefined ? {} : { drift_id: mergedInto }),
   };
   if (!(await closeDrift(tx, drift.id, { state: how, closedBy }, now))) return [];
   await addAction(tx, drift, how, now, closedBy);

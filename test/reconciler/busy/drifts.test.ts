@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { driftOf, matchDrifts, shownBy } from './drifts.ts';
+import { driftOf, matchDrifts, openedIn, shownBy } from './drifts.ts';
 
 const SHOP = '0xShop';
 const CHANGES = [
@@ -21,6 +21,22 @@ describe('A drift during a load', () => {
     );
     expect(foundAt).toEqual([4_000, 12_000, undefined]);
     expect(falseDrifts).toEqual([]);
+  });
+
+  it('is about the changes of those that it took the place of as well', () => {
+    const data = (id: string, bounds: [string, string]) => ({
+      ...{ drift_id: id, addr: SHOP, amount: null, amount_min: bounds[0], amount_max: bounds[1] },
+    });
+    const events = [
+      { type: 'wallet.drift_opened', at: 4_000, data: data('a', ['-51000', '-40000']) },
+      {
+        ...{ type: 'wallet.drift_closed', at: 12_000 },
+        data: { drift_id: 'a', how: 'merged', closed_by: { drift_id: 'b' } },
+      },
+      { type: 'wallet.drift_opened', at: 12_000, data: { ...data('b', ['15000', '15000']) } },
+    ];
+    const { foundAt, falseDrifts } = matchDrifts(openedIn(events), CHANGES);
+    expect([foundAt, falseDrifts]).toEqual([[4_000, 12_000, undefined], []]);
   });
 
   it('is about an outside change within its bounds', () => {

@@ -52,6 +52,22 @@ export interface DriftOpened {
   /** Between what instants its change lies, as its event says; undefined: no bound. */
   windowFrom?: number | undefined;
   windowTo?: number | undefined;
+  /** The drifts that it took the place of. */
+  merged?: string[];
+}
+
+/** The drifts that these events opened. */
+export function openedIn(events: readonly Pick<Arrived, 'type' | 'at' | 'data'>[]): DriftOpened[] {
+  const into = events.flatMap(({ type, data: { how, drift_id: id, closed_by: by } }) =>
+    type === 'wallet.drift_closed' && how === 'merged' ? [{ id, into: by.drift_id }] : [],
+  );
+  return events
+    .filter(({ type }) => type === 'wallet.drift_opened')
+    .map(driftOf)
+    .map((drift) => ({
+      ...drift,
+      merged: into.filter((one) => one.into === drift.driftId).map(({ id }) => id),
+    }));
 }
 
 export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened {
@@ -72,21 +88,25 @@ export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened
 
 /**
  * A drift is about changes of its wallet before it that sum to its amount: one, or several when
- * these came in quick succession. The fewest are taken; each change belongs to one drift. Of the
- * drifts without changes, those whose window holds one that no drift found have a wrong amount, and
+ * these came in quick succession. The fewest are taken; each change belongs to one drift, or to the
+ * one that took its place. Of the drifts without changes, those whose window holds one that no drift found have a wrong amount, and
  * the others are false.
  */
 export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Change[]) {
   const foundAt: (number | undefined)[] = changes.map(() => undefined);
+  const foundBy: string[] = [];
   const unmatched = drifts.filter((drift) => {
     const before = changes.flatMap((change, n) => {
-      const free = foundAt[n] === undefined && change.at <= drift.at;
-      return free && isSame(change.addr, drift.addr) ? [n] : [];
+      const free = foundAt[n] === undefined || drift.merged?.includes(foundBy[n] ?? '');
+      return free && change.at <= drift.at && isSame(change.addr, drift.addr) ? [n] : [];
     });
     const [fewest] = subsetsOf(before)
       .filter((chosen) => contains(drift, chosen, changes))
       .sort((a, b) => a.length - b.length);
-    for (const n of fewest ?? []) foundAt[n] = drift.at;
+    for (const n of fewest ?? []) {
+      foundAt[n] ??= drift.at;
+      foundBy[n] = drift.driftId;
+    }
     return fewest === undefined;
   });
   const isMissed = ({ addr, windowFrom, windowTo }: DriftOpened) =>

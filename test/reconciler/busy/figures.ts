@@ -2,7 +2,7 @@
 import { loadavg } from 'node:os';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { quantileOf } from '../../bench/frame.ts';
-import { type DriftOpened, type DriftStep, driftOf, matchDrifts, shownBy } from './drifts.ts';
+import { type DriftOpened, type DriftStep, matchDrifts, openedIn, shownBy } from './drifts.ts';
 import type { Change, Run, Write } from './load.ts';
 import type { World } from './world.ts';
 
@@ -60,7 +60,7 @@ export interface Figures {
 
 export async function figuresOf(world: World, run: Run): Promise<Figures> {
   const { plan, scenario } = world;
-  const drifts = run.feed.arrived.filter(({ type }) => type === 'wallet.drift_opened').map(driftOf);
+  const drifts = openedIn(run.feed.arrived);
   const steps = await driftSteps(world, drifts);
   const { foundAt, wrongAmount, falseDrifts } = matchDrifts(drifts, run.changes);
   const accepted = run.writes.filter(({ status }) => status === 200);

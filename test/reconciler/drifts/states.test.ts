@@ -53,6 +53,7 @@ const WAYS: Record<DriftState, DriftState[]> = {
   dismissed: ['proposed', 'dismissed'],
   returned: ['returned'],
   explained: ['explained'],
+  merged: ['merged'],
 };
 
 it.each(DRIFT_STATES)(

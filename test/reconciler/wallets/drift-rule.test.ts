@@ -177,11 +177,33 @@ describe('A difference that no operation explains', () => {
       revised([drift('b', -60n, -40n), range(-50n, -48n)]),
     ],
     [
-      'Two drifts with bounds share a sum that is exact',
+      'Two drifts with bounds of which only the sum is exact become one',
       explained(-100n),
       undefined,
       [drift('a', -52n, -48n), drift('b', -60n, -40n)],
-      revised([drift('a', -52n, -48n), range(-50n)], [drift('b', -60n, -40n), range(-50n)]),
+      {
+        ...{ revised: [], returned: [] },
+        opened: { range: range(-100n), suspectedAt: undefined },
+        merged: [drift('a', -52n, -48n), drift('b', -60n, -40n)],
+      },
+    ],
+    [
+      'A further change whose sum with two drifts alone is exact becomes one with them',
+      unexplained(-93n),
+      suspicion(-60n, -40n),
+      [drift('a', -52n, -48n), drift('b', 7n), drift('c', 3n, 9n)],
+      {
+        ...{ revised: [], returned: [] },
+        opened: { range: range(-100n), suspectedAt: at(9_000) },
+        merged: [drift('a', -52n, -48n), drift('c', 3n, 9n)],
+      },
+    ],
+    [
+      'A drift with bounds takes what exact ones leave over of an exact sum',
+      explained(-43n),
+      undefined,
+      [drift('a', -52n, -48n), drift('b', 7n)],
+      revised([drift('a', -52n, -48n), range(-50n)]),
     ],
   ] as const)('%s', (_title, comparison, suspected, drifts, step) => {
     expect(driftStep(comparison, suspected, [...drifts], observation)).toEqual(step);
@@ -222,7 +244,8 @@ describe('Over random observations of a wallet', () => {
           if (step.opened) drifts = [...drifts, { id: `drf_${i}`, ...step.opened.range }];
           for (const { drift: old, range: to } of step.revised ?? [])
             drifts = drifts.map((one) => (one === old ? { ...one, ...to } : one));
-          drifts = drifts.filter(({ id }) => !step.returned?.some((one) => one.id === id));
+          const ended = [...(step.returned ?? []), ...(step.merged ?? [])];
+          drifts = drifts.filter(({ id }) => !ended.some((one) => one.id === id));
         }
         expect(totalOf(drifts)).toEqual({ min: outside, max: outside });
         if (outside === 0n) expect(drifts).toEqual([]);

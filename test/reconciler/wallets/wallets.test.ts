@@ -202,6 +202,31 @@ describe('A drift with bounds', () => {
   });
 });
 
+describe('Two drifts with bounds', () => {
+  it('They become one when only their sum is known exactly', async () => {
+    const addr = await rig.opened(100n);
+    const ids = [await rig.give(addr, 30n), await rig.give(addr, 7n)];
+    await rig.observeSeries(addr, 150n, 150n);
+    await rig.observeSeries(addr, 350n, 350n);
+    const two = await rig.drifts(addr);
+    expect(two.map(({ amount }) => amount)).toEqual([null, null]);
+    for (const id of ids) await rig.lose(id);
+    rig.passQuiescence();
+    for (const id of ids) await rig.report(id);
+    await rig.observeSeries(addr, 350n, 350n);
+    const [drift, ...others] = await rig.drifts(addr);
+    const [first] = two;
+    expect(others).toEqual([]);
+    expect(drift).toMatchObject({ amount: 213n, windowFrom: first?.windowFrom });
+    const events = (await rig.eventsOf(addr)).filter(({ type }) => type.includes('drift')).slice(2);
+    const merged = { how: 'merged', closed_by: { drift_id: drift?.id } };
+    expect(events).toMatchObject([
+      ...two.map(({ id }) => ({ type: 'wallet.drift_closed', data: { drift_id: id, ...merged } })),
+      { type: 'wallet.drift_opened', data: { drift_id: drift?.id, amount: '213' } },
+    ]);
+  });
+});
+
 describe('A wallet under constant traffic', () => {
   /** Gives of 10, of which the last 15 are in flight at any time and show at once. */
   async function busyWallet() {

@@ -95,6 +95,7 @@ const ENDINGS: Record<string, string> = {
   dismissed: 'it was dismissed without a posting',
   returned: 'a later observation did not show it any more',
   explained: 'operations explain it',
+  merged: 'it became part of another drift',
 };
 
 /** One sentence that a person understands. */

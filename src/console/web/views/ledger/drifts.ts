@@ -22,7 +22,16 @@ interface Summary {
   ended: { drifts: number; median_s: number | null };
 }
 
-const STATES = ['open', 'proposed', 'booked', 'linked', 'dismissed', 'returned', 'explained'];
+const STATES = [
+  'open',
+  'proposed',
+  'booked',
+  'linked',
+  'dismissed',
+  'returned',
+  'explained',
+  'merged',
+];
 
 export default function Drifts(_: ViewProps) {
   const { query } = usePlace();
