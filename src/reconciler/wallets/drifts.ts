@@ -35,7 +35,7 @@ interface Input {
   now: Instant;
 }
 
-/** Why a drift closes: an operation, fee rules by when they were set, or a drift that contains it. */
+/** Why it closes: an operation, fee rules by when they were set, or a drift that contains it. */
 interface By {
   operationId?: string | undefined;
   feeRule?: string | undefined;
