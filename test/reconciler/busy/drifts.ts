@@ -89,8 +89,8 @@ export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened
 /**
  * A drift is about changes of its wallet before it that sum to its amount: one, or several when
  * these came in quick succession. The fewest are taken; each change belongs to one drift, or to the
- * one that took its place. Of the drifts without changes, those whose window holds one that no drift found have a wrong amount, and
- * the others are false.
+ * one that took its place. Of the drifts without changes, those whose window holds one that no
+ * drift found have a wrong amount, and the others are false.
  */
 export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Change[]) {
   const foundAt: (number | undefined)[] = changes.map(() => undefined);
