@@ -66,14 +66,20 @@ describe('The token bucket', () => {
     [5, 2],
     [40, 2],
     [200, 10],
-  ])('admits %i polls per second, at most %i at once', (perS, burst) => {
+  ])('admits %i polls in any second, at most %i at once', (perS, burst) => {
     const polls = run(perS, 20);
     expect(burstOf(perS)).toBe(burst);
-    expect(polls.length).toBeGreaterThanOrEqual(perS * 20 + burst - 1);
+    expect(polls).toHaveLength(perS * 20);
     for (const [i, at] of polls.entries()) {
       const within = polls.slice(i).filter((other) => other < at + 1000).length;
-      expect(within).toBeLessThanOrEqual(perS + burst);
+      expect(within).toBeLessThanOrEqual(perS);
+      expect(polls.filter((other) => other === at).length).toBeLessThanOrEqual(burst);
     }
+  });
+
+  it('rounds the polls of a second up, so that a low rate is reached', () => {
+    expect(run(2.5, 20).length).toBeGreaterThanOrEqual(50);
+    expect(run(0.2, 20).length).toBeGreaterThanOrEqual(4);
   });
 
   it('accumulates no more than a burst while unused', () => {

@@ -1,6 +1,7 @@
 /**
  * A paced token bucket. App traffic takes tokens too and may leave a debt, but polls keep a share:
- * one may start at the latest `1 / (share · rate)` seconds after the last.
+ * one may start at the latest `1 / (share · rate)` seconds after the last. A burst is taken from
+ * the polls that follow it: no second has more than the rate, rounded up.
  */
 import type { Instant } from '../../kernel/clock.ts';
 
@@ -15,6 +16,7 @@ export function burstOf(perS: number): number {
 const DEBT_SECONDS = 10;
 /** The time constant of a meter, in milliseconds. */
 const SPAN_MS = 5_000;
+const SECOND_MS = 1_000;
 /** Tolerates the rounding of floating point. */
 const WHOLE_TOKEN = 1 - 1e-9;
 
@@ -39,6 +41,8 @@ export function makeTokenBucket(perS: () => number, share: number, start: Instan
   let level = burstOf(perS());
   let at = start;
   let lastPollAt = Number.NEGATIVE_INFINITY;
+  /** When the polls of the last second started. */
+  const recent: Instant[] = [];
   const app = makeMeter(start);
 
   const refill = (now: Instant) => {
@@ -46,19 +50,29 @@ export function makeTokenBucket(perS: () => number, share: number, start: Instan
     at = Math.max(at, now);
   };
   const shareAt = () => lastPollAt + 1000 / (perS() * share);
+  const perSecond = () => Math.max(1, Math.ceil(perS() - 1 + WHOLE_TOKEN));
+  const inSecond = (now: Instant) => {
+    while (recent[0] !== undefined && recent[0] <= now - SECOND_MS) recent.shift();
+    return recent.length;
+  };
   return {
     free(now) {
       refill(now);
-      if (level >= WHOLE_TOKEN) return Math.floor(level + 1 - WHOLE_TOKEN);
+      const left = perSecond() - inSecond(now);
+      if (left <= 0) return 0;
+      if (level >= WHOLE_TOKEN) return Math.min(left, Math.floor(level + 1 - WHOLE_TOKEN));
       return shareAt() <= now ? 1 : 0;
     },
     nextAt(now) {
       refill(now);
-      if (level >= WHOLE_TOKEN) return now;
-      return Math.max(now, Math.min(now + ((1 - level) / perS()) * 1000, shareAt()));
+      const before = recent[inSecond(now) - perSecond()];
+      const at = before === undefined ? now : before + SECOND_MS;
+      if (level >= WHOLE_TOKEN) return at;
+      return Math.max(at, Math.min(now + ((1 - level) / perS()) * 1000, shareAt()));
     },
     take(now) {
       refill(now);
+      recent.push(now);
       // A poll of the share does not deepen the debt.
       level = Math.max(level - 1, Math.min(level, 0));
       lastPollAt = now;
