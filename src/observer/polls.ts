@@ -224,7 +224,9 @@ async function planOf(
 ): Promise<observations.PollPlan> {
   const { startedAt } = observation;
   if (observation.result === 'inconclusive') {
-    const backoff = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
+    // A failure of the service, however long, does not end the guaranteed age of its targets.
+    const capMs = Math.min(FAILURE_CAP_MS, settings.steadyMs);
+    const backoff = backoffMs(failures, settings.pendingMinMs, capMs, random);
     const at = Math.max(observation.endedAt + backoff, observation.retryAt ?? 0);
     return observations.plannedAt(at);
   }

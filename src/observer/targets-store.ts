@@ -189,8 +189,9 @@ const RANKED_MAX = 64;
 
 /**
  * Claims due targets: pending ones, earliest first, before steady ones, or the reverse; no steady
- * ones while the reconciler is behind. A claimed target whose poll is never recorded is due again
- * after its lease.
+ * ones while the reconciler is behind, and none before a deadline of the service, which another
+ * daemon may have received. A claimed target whose poll is never recorded is due again after its
+ * lease.
  */
 export async function claimDue(
   db: Queryable,
@@ -212,6 +213,7 @@ export async function claimDue(
       } as gap
     from tallyhook.targets
     where next_poll_at <= ${at} and (lease_until is null or lease_until < ${at})
+      and not exists (select from tallyhook.quota where name = 'polls' and blocked_until > ${at})
       and ${
         pending
           ? sql`pending`

@@ -75,6 +75,33 @@ describe('Polling', () => {
     expect(rows).toMatchObject([{ failures: 0 }]);
   });
 
+  it('A poll that failed often is repeated within the guaranteed age', async () => {
+    const observer = await world.openObserver();
+    await observer.add(world.database.db, [world.wallet]);
+    world.sandbox.control.addFault({ kind: 'dropped', method: 'GET', count: 12 });
+    for (let i = 0; i < 12; i++) {
+      await observer.runOnce(world.clock.now());
+      expect(await nextInMs(world.wallet)).toBeLessThanOrEqual(60_000);
+      world.clock.advance(60_000);
+    }
+  });
+
+  it('A deadline that another daemon received stops polls and probes at once', async () => {
+    const [one, other] = [await world.openObserver(1), await world.openObserver(2)];
+    await one.add(world.database.db, [world.wallet]);
+    const polls = () => world.sandbox.control.state().counts.requests;
+    world.sandbox.control.addFault({ kind: 'throttle', method: 'GET', retry_after_s: 60 });
+    await one.runOnce(world.clock.now());
+    const received = polls();
+    world.clock.advance(59_000);
+    await one.add(world.database.db, [{ kind: 'contract', contractId: 1n }]);
+    expect(await other.runOnce(world.clock.now())).toMatchObject({ observations: 0 });
+    await other.probeOnce(world.clock.now());
+    expect(polls()).toBe(received);
+    world.clock.advance(8_000);
+    expect(await other.runOnce(world.clock.now())).toMatchObject({ observations: 2 });
+  });
+
   it('Two observers poll each target once', async () => {
     const observers = [await world.openObserver(1), await world.openObserver(2)];
     await observers[0]?.add(world.database.db, [world.wallet]);

@@ -4,7 +4,12 @@ import type { Db } from '../../src/db/connect.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { makeObserver, type Observer, type ObserverSettings } from '../../src/observer/observer.ts';
+import {
+  makeObserver,
+  makeQuotaStore,
+  type Observer,
+  type ObserverSettings,
+} from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
@@ -54,7 +59,8 @@ export function useWorld(): World {
     const addr = sandbox.control.state().members[0]?.addr ?? '';
     clock.advance(10_000);
     const openObserver: World['openObserver'] = async (seed, changed) => {
-      const { upstream } = await upstreamTo(sandbox.url, clock);
+      const quota = makeQuotaStore(database.db);
+      const { upstream } = await upstreamTo(sandbox.url, clock, { quota });
       return observerOf(database.db, clock, upstream, seed, changed);
     };
     Object.assign(world, {

@@ -124,11 +124,13 @@ async function begin(
   return beginScan(mints, clock.now(), 0, lastPage);
 }
 
-function readPage(
+async function readPage(
   { upstream, pollTimeoutMs }: ScanDeps,
   target: DueTarget,
   page: number,
 ): Promise<Observation<TokenPage>> {
+  // Another daemon may have received a deadline since the claim.
+  await upstream.syncQuota();
   const query = { ...(target.addr ? { creatorAddr: target.addr } : {}), page, perPage: PER_PAGE };
   const signal = AbortSignal.timeout(pollTimeoutMs);
   return upstream.tokens(target.contractId ?? 0n, query, 'unknown', signal);

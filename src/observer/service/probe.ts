@@ -36,6 +36,8 @@ export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
   const { db, clock, upstream, outbox, settings } = deps;
   const before = await store.findService(db);
   if (before && before.nextProbeAt > now) return before.nextProbeAt;
+  // Another daemon may have received a deadline.
+  await upstream.syncQuota();
   const probe = probeResultOf(
     await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)),
   );
