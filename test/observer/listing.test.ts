@@ -1,6 +1,6 @@
 /** Watched contracts: their token lists are read, page by page. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listObservations, type Observer } from '../../src/observer/observer.ts';
+import { expedite, listObservations, type Observer } from '../../src/observer/observer.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -10,6 +10,7 @@ import { observerOf, processAll } from './rig.ts';
 
 const CONTRACT = 1n;
 const PER_PAGE = 5;
+const nameOf = (id: number) => `token:${CONTRACT}:${id}`;
 
 let database: TestDatabase;
 let sandbox: Sandbox;
@@ -96,6 +97,27 @@ describe('The list of a watched contract', () => {
     await pass(65);
     const [seen] = await listObservations(database.db, `token:${CONTRACT}:5011`, 2);
     expect(seen).toMatchObject({ record: { owner: addr(2) } });
+  });
+
+  it('A stale list does not bring a former state of a token back, nor a token that is gone', async () => {
+    add(3);
+    await pass(90);
+    sandbox.control.setToken(CONTRACT, 5_000n, { owner: addr(2) });
+    sandbox.control.removeToken(CONTRACT, 5_001n);
+    for (const id of [5_000, 5_001]) await expedite(database.db, nameOf(id), clock.now());
+    await pass(3);
+    const stored = async (id: number) =>
+      (await listObservations(database.db, nameOf(id), 10)).map(({ result }) => result);
+    const known = [await stored(5_000), await stored(5_001)];
+    expect(known).toEqual([
+      ['seen', 'seen'],
+      ['absent', 'seen'],
+    ]);
+    sandbox.control.addFault({
+      ...{ kind: 'stale_list', age_ms: 80_000, endpoint: 'tokens', count: 100 },
+    });
+    await pass(70);
+    expect([await stored(5_000), await stored(5_001)]).toEqual(known);
   });
 
   it('A list that grows while it is read is read again, and no token is missed', async () => {

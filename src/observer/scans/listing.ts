@@ -1,9 +1,9 @@
 /**
  * Listings: a watched contract is polled by the first page of its token list. When that shows
  * another number of tokens, or the last walk is older than the guaranteed age, every page is read.
- * Each token that is new becomes a target, and each that is new or changed is an observation of it,
- * so one request serves a hundred tokens. They are not polled by themselves until an operation or a
- * watch asks for it, or a walk of a list that has become shorter does not find them.
+ * Each token that is new becomes a target with an observation, so one request serves a hundred
+ * tokens. A list may be stale: a known token that it shows otherwise is polled by itself, and so is
+ * one that an operation or a watch asks for, or that a walk of a shorter list does not find.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -19,7 +19,7 @@ interface ListingDeps {
   db: Db;
   clock: Clock;
   ids: Ids;
-  upstream: Pick<Upstream, 'tokens'>;
+  upstream: Pick<Upstream, 'tokens' | 'syncQuota'>;
   /** For one page. */
   pollTimeoutMs: number;
   /** Between whole walks of a list with that many pages. */
@@ -86,17 +86,22 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
   return ended({ walk });
 }
 
-function readPage(
+async function readPage(
   { upstream, pollTimeoutMs }: ListingDeps,
   { contractId, pending }: DueTarget,
   page: number,
 ): Promise<Observation<TokenPage>> {
+  // Another daemon may have received a deadline since the claim.
+  await upstream.syncQuota();
   const signal = AbortSignal.timeout(pollTimeoutMs);
   const query = { page, perPage: PER_PAGE };
   return upstream.tokens(contractId ?? 0n, query, pending ? 'pending' : 'steady', signal);
 }
 
-/** Records the tokens of a page that are new or have changed; returns how many are to process. */
+/**
+ * Records the tokens of a page that are new, and makes a poll due of those that it shows otherwise
+ * than they were last seen. Returns how many are to process.
+ */
 async function recordTokens(
   { db, clock, ids }: ListingDeps,
   { record: page, startedAt, endedAt }: Extract<Observation<TokenPage>, { result: 'seen' }>,
@@ -106,10 +111,13 @@ async function recordTokens(
   const changed = await store.listChanged(db, rows);
   if (changed.length === 0) return 0;
   return db.begin(async (tx) => {
-    const added = changed.flatMap(({ name, isNew }) => (isNew ? (tokens.get(name) ?? []) : []));
-    if (added.length > 0) await addTargets(tx, added.map(targetOf), clock.now());
+    const [added, known] = [changed.filter(isNew), changed.filter((token) => !isNew(token))];
+    const targets = added.flatMap(({ name }) => tokens.get(name) ?? []).map(targetOf);
+    if (added.length > 0) await addTargets(tx, targets, clock.now());
+    const names = known.map(({ name }) => name);
+    if (known.length > 0) await store.expediteTokens(tx, names, clock.now());
     let unprocessed = 0;
-    for (const { name, nextPollAt } of changed) {
+    for (const { name, nextPollAt } of added) {
       const row = {
         ...{ id: ids.next('obs'), target: name, kind: 'token', startedAt, endedAt },
         ...{ result: 'seen' as const, cause: null, record: { ...tokens.get(name) } as Json },
@@ -118,6 +126,10 @@ async function recordTokens(
     }
     return unprocessed;
   });
+}
+
+function isNew({ lastResult }: store.ChangedToken): boolean {
+  return lastResult === null;
 }
 
 function targetOf({ contractId, tokenId }: TokenRecord) {

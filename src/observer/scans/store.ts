@@ -172,10 +172,28 @@ export async function expediteUnlisted(
       and t.next_poll_at > ${isoText(now)}`;
 }
 
-interface ChangedToken {
+/** Makes a poll due of each of these targets. */
+export async function expediteTokens(
+  db: Queryable,
+  names: readonly string[],
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    with due as materialized (
+      select name from tallyhook.targets
+      where name = any(${names as string[]}::text[]) and failures = 0
+      order by name for update
+    )
+    update tallyhook.targets t set next_poll_at = least(t.next_poll_at, ${isoText(now)}),
+      pending = true
+    from due where t.name = due.name`;
+}
+
+export interface ChangedToken {
   name: string;
-  isNew: boolean;
-  /** Of a target that was there before. */
+  /** Null if it was never polled. */
+  lastResult: string | null;
+  /** Null if it is no target yet. */
   nextPollAt: Instant | null;
 }
 
@@ -185,7 +203,7 @@ export async function listChanged(
   tokens: readonly { name: string; record: unknown }[],
 ): Promise<ChangedToken[]> {
   return db.sql<ChangedToken[]>`
-    select x.name, t.name is null as is_new, t.next_poll_at
+    select x.name, t.last_result, t.next_poll_at
     from jsonb_to_recordset(${asJson(tokens)}::jsonb) as x(name text, record jsonb)
     left join tallyhook.targets t on t.name = x.name
     where t.name is null or t.last_result is distinct from 'seen'
