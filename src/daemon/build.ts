@@ -175,14 +175,15 @@ function makeStages(config: Config, base: Base, service: Service) {
     ids,
     daemon,
     outbox,
+    metrics,
     addDuePostings,
     settings: operationsSettings(config, effectSettings),
   });
   const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
-  const decisions = makeDecisions({ ...people, addDuePostings });
+  const decisions = makeDecisions({ ...people, metrics, addDuePostings });
   const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
-    ...{ db: peopleDb, clock, ids, outbox, effectSettings, addDuePostings },
+    ...{ db: peopleDb, clock, ids, outbox, metrics, effectSettings, addDuePostings },
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,

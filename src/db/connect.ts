@@ -35,6 +35,8 @@ export interface Queryable {
 /** An open transaction. */
 export interface Tx extends Queryable {
   readonly transaction: true;
+  /** Calls `act` once the transaction is known to be committed; never after a rollback. */
+  afterCommit(act: () => void): void;
 }
 
 export interface Db extends Queryable {
@@ -114,8 +116,10 @@ export function connect(options: ConnectOptions): Db {
     },
     async begin(work, { snapshot = false, deadlineMs } = {}) {
       const level = snapshot ? 'isolation level repeatable read' : '';
+      let committed: (() => void)[] = [];
       const run = async (sql: postgres.TransactionSql) => {
-        const { tx, end } = txOver(sql);
+        const { tx, end, acts } = txOver(sql);
+        committed = acts;
         try {
           // Pipelined with the first statement of the work.
           const [, result] = await Promise.all([limitTo(sql, deadlineMs ?? localMs), work(tx)]);
@@ -125,9 +129,11 @@ export function connect(options: ConnectOptions): Db {
         }
       };
       const ms = deadlineMs ?? usualMs;
-      return withRetries(ms, () =>
+      const result = await withRetries(ms, () =>
         now.slots.run(() => pool.begin(level, run) as ReturnType<typeof work>, ms),
       );
+      for (const act of committed) act();
+      return result;
     },
     single: (work, deadlineMs = usualMs) =>
       withRetries(deadlineMs, () => now.slots.run(() => work(now.bare), deadlineMs)),
@@ -250,7 +256,8 @@ function ormOver(client: postgres.Sql | postgres.TransactionSql): Orm {
  * would run their next statement on the connection after the rollback, outside of any transaction.
  * So no statement is accepted after `end`.
  */
-function txOver(client: postgres.TransactionSql): { tx: Tx; end: () => void } {
+function txOver(client: postgres.TransactionSql) {
+  const acts: (() => void)[] = [];
   let orm: Orm | undefined;
   let hasEnded = false;
   const check = () => {
@@ -268,6 +275,7 @@ function txOver(client: postgres.TransactionSql): { tx: Tx; end: () => void } {
   });
   const tx: Tx = {
     transaction: true,
+    afterCommit: (act) => void acts.push(act),
     sql,
     get orm() {
       orm ??= ormOver(sql);
@@ -276,6 +284,7 @@ function txOver(client: postgres.TransactionSql): { tx: Tx; end: () => void } {
   };
   return {
     tx,
+    acts,
     end() {
       hasEnded = true;
     },

@@ -42,6 +42,12 @@ export function makeMetrics(process = 'main') {
       'Duration of gateway requests, including the service',
       ['kind'],
     ),
+    operations: counter(
+      'operations_total',
+      'Changes of the states of operations by this daemon, by kind of write and new state; a ' +
+        'write begins as sending or queued, a reported one as executed',
+      ['kind', 'state'],
+    ),
     upstreamRequests: counter('upstream_requests_total', 'Requests to the service', [
       'class',
       'result',
@@ -64,21 +70,7 @@ export function makeMetrics(process = 'main') {
       ['worker'],
     ),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
-    clockCorrection: gauge(
-      'clock_correction_seconds',
-      'What is added to the time of the database since its clock stepped; alert when not 0',
-    ),
-    poolRunning: gauge(
-      'database_pool_running',
-      'Statements and transactions that have a connection, by pool: gateway, workers, people, ' +
-        'delivery',
-      ['pool'],
-    ),
-    poolWaiting: gauge(
-      'database_pool_waiting',
-      'Statements and transactions that wait for a connection of their pool',
-      ['pool'],
-    ),
+    ...databaseGauges(gauge),
     ...pollingGauges(gauge),
     ...deliveryMetrics(counter, gauge),
     ...stateGauges(gauge),
@@ -125,6 +117,27 @@ function makers(registers: Registry[]) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     });
   return { counter, gauge, seconds };
+}
+
+/** About the connections to the database, and its clock. */
+function databaseGauges(gauge: ReturnType<typeof makers>['gauge']) {
+  return {
+    clockCorrection: gauge(
+      'clock_correction_seconds',
+      'What is added to the time of the database since its clock stepped; alert when not 0',
+    ),
+    poolRunning: gauge(
+      'database_pool_running',
+      'Statements and transactions that have a connection, by pool: gateway, workers, people, ' +
+        'delivery',
+      ['pool'],
+    ),
+    poolWaiting: gauge(
+      'database_pool_waiting',
+      'Statements and transactions that wait for a connection of their pool',
+      ['pool'],
+    ),
+  };
 }
 
 /** About the polls of steady targets. */

@@ -121,7 +121,7 @@ export interface Operations {
   close(): void;
 }
 
-interface Deps {
+interface Deps extends store.TransitionDeps {
   pause?: typeof pause;
   settings?: OperationsSettings;
   db: Db;
@@ -129,11 +129,10 @@ interface Deps {
   ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
-  addDuePostings: store.AddDuePostings;
 }
 
 export function makeOperations(deps: Deps): Operations {
-  const { db, clock, daemon, addDuePostings, settings = operationsDefaults } = deps;
+  const { db, clock, daemon, metrics, settings = operationsDefaults } = deps;
   const unconfirmed = makeUnconfirmedIntents();
   const recording = makeIntentRecorder({ ...deps, settings, unconfirmed });
   const outcomes = outcomeCommits(deps);
@@ -154,13 +153,17 @@ export function makeOperations(deps: Deps): Operations {
       return operation;
     },
     move: (tx, moves) =>
-      moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, addDuePostings),
+      moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, deps),
     claimQueued: (now, limit, except = []) =>
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
         // The pass may have begun long ago; sends and expiry go by the present.
-        return claim(tx, settings, { now: Math.max(now, clock.now()), limit, except, ...by });
+        const present = { now: Math.max(now, clock.now()), limit, except, ...by };
+        const claimed = await claim(tx, settings, present);
+        const sending = claimed.map(({ kind }) => ({ kind, state: 'sending' as const }));
+        store.countStates(tx, metrics, sending);
+        return claimed;
       }),
     cancel: (id, by) => cancel(deps, id, by),
     freeze: (order) => freezeWrites(db, order, 'ordered', clock.now()),
@@ -218,10 +221,11 @@ function resend(
 }
 
 async function cancel(
-  { db, clock, daemon, addDuePostings }: Deps,
+  deps: Deps,
   id: string,
   by: { owner: string; admin: boolean },
 ): Promise<Operation> {
+  const { db, clock, daemon } = deps;
   const operation = await reads.findOperation(db, id);
   if (!operation) throw new Failure('not_found');
   if (!by.admin && operation.owner !== by.owner)
@@ -231,12 +235,13 @@ async function cancel(
   const cause = `cancelled by ${by.owner}`;
   const at = clock.now();
   const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
-  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], addDuePostings));
+  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], deps));
   if (!moved) throw new Failure('conflict', 'it is not in the request queue');
   return moved;
 }
 
-function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
+function outcomeCommits(deps: Deps) {
+  const { db, daemon } = deps;
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
       // The first of repeated conclusions counts.
@@ -249,10 +254,7 @@ function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
         // Pipelined into one round trip. The lock makes the later of two answers with the same
         // number see the earlier.
         const locked = lockNames(tx, numbers);
-        const [, operations] = await Promise.all([
-          locked,
-          moveConcluded(tx, moves, { outbox, addDuePostings }),
-        ]);
+        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
         return operations;
       });
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
@@ -269,14 +271,14 @@ function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
 async function moveConcluded(
   tx: Tx,
   moves: store.Move[],
-  { outbox, addDuePostings }: Pick<Deps, 'outbox' | 'addDuePostings'>,
+  deps: Pick<Deps, 'outbox' | keyof store.TransitionDeps>,
 ): Promise<Operation[]> {
   const notSent = moves.filter((move) => move.requeue);
   const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
   return store.applyTransitions(
     tx,
     moves.filter((move) => !move.requeue || !later?.has(move.id)),
-    addDuePostings,
-    (changed) => outbox.emit(tx, changed.flatMap(eventsOf)),
+    deps,
+    (changed) => deps.outbox.emit(tx, changed.flatMap(eventsOf)),
   );
 }

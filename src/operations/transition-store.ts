@@ -3,6 +3,7 @@ import { asJson, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
+import type { Metrics } from '../kernel/metrics.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
@@ -55,6 +56,11 @@ export interface DuePosting {
 /** Adds due postings of the ledger inside the caller's transaction. */
 export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
 
+export interface TransitionDeps {
+  addDuePostings: AddDuePostings;
+  metrics: Pick<Metrics, 'operations'>;
+}
+
 /**
  * Changes the states of operations together with their transitions, effects, key usage and due
  * postings. An operation whose state may not precede the new one stays as it is. Returns the
@@ -64,10 +70,11 @@ export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<voi
 export async function applyTransitions(
   tx: Tx,
   moves: readonly Move[],
-  addDuePostings: AddDuePostings,
+  { addDuePostings, metrics }: TransitionDeps,
   emit?: (changed: readonly Operation[]) => Promise<unknown>,
 ): Promise<Operation[]> {
   const moved = await moveStates(tx, moves);
+  countStates(tx, metrics, moved);
   const at = new Map(moves.map((move) => [move.id, move.at]));
   const due = moved.flatMap(({ id, kind, fromState, inLedger, quarantineReason }) =>
     isInLedger(kind, fromState) !== inLedger
@@ -77,6 +84,17 @@ export async function applyTransitions(
   const changed = moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
   await Promise.all([due.length > 0 ? addDuePostings(tx, due) : undefined, emit?.(changed)]);
   return changed;
+}
+
+/** Counts changes of states once they are committed. */
+export function countStates(
+  tx: Tx,
+  metrics: Pick<Metrics, 'operations'>,
+  reached: readonly Pick<Operation, 'kind' | 'state'>[],
+): void {
+  tx.afterCommit(() => {
+    for (const { kind, state } of reached) metrics.operations.inc({ kind, state });
+  });
 }
 
 type Moved = Operation & { fromState: State; quarantineReason: string | null };

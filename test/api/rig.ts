@@ -93,10 +93,10 @@ async function openAllStages(db: Db) {
   const observer = makeObserver({ ...stages, upstream, settings: OBSERVER });
   return {
     ...{ ...stages, clock, lines, webhooks, upstream, observer },
-    decisions: makeDecisions({ ...people, addDuePostings }),
+    decisions: makeDecisions({ ...people, metrics, addDuePostings }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations: makeReportedOperations({
-      ...{ db, clock, ids, outbox, effectSettings, addDuePostings },
+      ...{ db, clock, ids, outbox, metrics, effectSettings, addDuePostings },
       includedInOpenings: (tx, written, at) =>
         listIncludedInOpenings(tx, written, effectSettings, at),
       observe: addWallets,

@@ -83,6 +83,10 @@ it('Gauges and status count unknown operations, quarantined things and stale wal
   expect(await gauge('unresolved_operations{state="undecided"}')).toBe(0);
   const age = await gauge('unresolved_operations_oldest_age_seconds{state="unknown"}');
   expect(age).toBeGreaterThan(0);
+  expect(await gauge('operations_total{kind="give",state="unknown"}')).toBe(1);
+  // With the one of the first test.
+  expect(await gauge('operations_total{kind="give",state="sending"}')).toBe(2);
+  expect(await gauge('operations_total{kind="give",state="settled"}')).toBe(1);
   expect(await gauge('stale_wallets')).toBe(1);
   expect(await status()).toMatchObject({
     ...{ stale_wallets: 1, open: { operations: { unknown: 1 }, drifts: 0 } },

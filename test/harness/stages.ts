@@ -39,7 +39,7 @@ export async function openStages(db: Db, options: StageOptions) {
   const outbox = makeOutbox({ clock, ids, fanOut });
   const settings = { ...operationsDefaults, ...options.settings };
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings, settings, pause },
+    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, settings, pause },
   });
   const effectSettings = settings.effects;
   const ledger = makeLedger({ db, daemon, clock, effectSettings, log, batchMax });

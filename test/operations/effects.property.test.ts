@@ -85,7 +85,7 @@ type Stages = Awaited<ReturnType<typeof openStages>>;
 
 /** Takes one step; most steps have no effect in most states. */
 async function take(stages: Stages, clock: ManualClock, effects: EffectSettings, one: Step) {
-  const { db, ids, outbox, operations, ledger } = stages;
+  const { db, ids, outbox, metrics, operations, ledger } = stages;
   const { kind = 'give', fields = {} } = one;
   const all = await listOperations(db, { limit: 100 });
   const id = all[(one.which ?? 0) % all.length]?.id ?? 'op_none';
@@ -115,7 +115,7 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
     default: {
       const included = one.do === 'report as included';
       const reported = makeReportedOperations({
-        ...{ db, clock, ids, outbox, addDuePostings, effectSettings: effects },
+        ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: effects },
         includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
         observe: async () => {},
       });
@@ -140,6 +140,18 @@ function reportOf(kind: Kind, fields: object, clock: ManualClock): Report {
 async function isDue(db: Db, id: string): Promise<boolean> {
   const rows = await db.sql`select 1 from tallyhook.due_postings where operation_id = ${id}`;
   return rows.length > 0;
+}
+
+/** The metric counts each change of a state once; a write is `recorded` and `sending` at once. */
+async function checkCounts({ sql }: Db, { metrics }: Stages): Promise<void> {
+  const rows = await sql<{ line: string }[]>`
+    select format('tallyhook_operations_total{kind="%s",state="%s"} %s', kind, to_state, count(*))
+      as line
+    from tallyhook.transitions t join tallyhook.operations o on o.id = t.operation_id
+    where from_state is distinct from to_state and to_state <> 'recorded'
+    group by kind, to_state`;
+  const counted = (await metrics.text()).match(/^tallyhook_operations_total{.*$/gm);
+  expect((counted ?? []).sort()).toEqual(rows.map(({ line }) => line).sort());
 }
 
 async function check(owner: Db, model: Model, operations: readonly Operation[]): Promise<void> {
@@ -196,6 +208,7 @@ it('Effects, due postings and positions follow from the states of the operations
             model.follow(operations, one.do === 'post');
             await check(database.owner, model, operations);
           }
+          await checkCounts(database.owner, stages);
         } finally {
           await database.drop();
         }

@@ -10,6 +10,7 @@ import { must } from '../../src/kernel/errors.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
 import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
 import { makePendingPolls } from '../../src/observer/schedule/pending.ts';
@@ -64,10 +65,11 @@ export async function openRig({
   const { db } = database;
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
+  const metrics = makeMetrics();
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings },
+    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings },
     // Conflicting writes are sent at once, marked ambiguous.
     settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
   });
@@ -93,13 +95,13 @@ export async function openRig({
 
   const put = observationsOf(db, ids, clock);
   const reported = makeReportedOperations({
-    ...{ db, clock, ids, outbox, addDuePostings, effectSettings: books },
+    ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: books },
     includedInOpenings: async () => new Set(),
     observe: async () => {},
   });
 
   return {
-    ...{ name, database, clock, ids, outbox, operations, reconciler, reconcilerOf, put },
+    ...{ name, database, clock, ids, outbox, metrics, operations, reconciler, reconcilerOf, put },
     ...stepsOf({ clock, reconciler, ledger, put }),
     ...writesOf(operations, clock),
     ...readsOf(db, clock),

@@ -9,7 +9,7 @@ import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { resolvedEvent } from '../events.ts';
 import type { Operation } from '../operation.ts';
-import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
+import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
 import { assertDecidable, type DecidedOutcome } from './rule.ts';
 import { type Decision, lockOperation } from './store.ts';
 import { approve, approversOf, isApproved, type Person, propose } from './two-owners.ts';
@@ -38,15 +38,16 @@ export interface Decisions {
   ): Promise<Operation>;
 }
 
-export function makeDecisions(deps: {
+interface Deps extends TransitionDeps {
   db: Db;
   clock: Clock;
   outbox: Outbox;
-  addDuePostings: AddDuePostings;
   /** Larger amounts need two approvals; undefined: none does. */
   secondApproverAbove?: bigint | undefined;
-}): Decisions {
-  const { db, clock, outbox, addDuePostings, secondApproverAbove } = deps;
+}
+
+export function makeDecisions(deps: Deps): Decisions {
+  const { db, clock, outbox, secondApproverAbove } = deps;
   return {
     propose: (operationId, { outcome: decision, reason }, by) =>
       db.begin(async (tx) => {
@@ -63,11 +64,7 @@ export function makeDecisions(deps: {
         const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
         assertDecidable(operation, decision.decision as DecidedOutcome);
         if (!isApproved(decision)) return operation;
-        const [moved] = await applyTransitions(
-          tx,
-          [moveOf(operation, decision, now)],
-          addDuePostings,
-        );
+        const [moved] = await applyTransitions(tx, [moveOf(operation, decision, now)], deps);
         const decided = must(moved, 'operation that was locked');
         await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
         return decided;

@@ -9,6 +9,7 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
 import { accountOfWallet } from '../effects/effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
@@ -62,8 +63,9 @@ export function intentCommits(deps: {
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
   inFlight: WritesInFlight;
+  metrics: Pick<Metrics, 'operations'>;
 }) {
-  const { db, daemon, clock, settings, unconfirmed, inFlight } = deps;
+  const { db, daemon, clock, settings, unconfirmed, inFlight, metrics } = deps;
   return groupCommit<Candidate, Verdict>(
     async (group) => {
       const at = clock.now();
@@ -89,8 +91,12 @@ export function intentCommits(deps: {
         const row = rowsByIndex.get(n);
         return row ? [{ candidate, attempt, row }] : [];
       });
-      for (const { candidate, row } of results)
-        if (row.result === 'sending') inFlight.add(inFlightOf(candidate));
+      for (const { candidate, row } of results) {
+        const state = row.result;
+        if (state === 'sending') inFlight.add(inFlightOf(candidate));
+        if (state === 'sending' || state === 'queued')
+          metrics.operations.inc({ kind: candidate.intent.kind, state });
+      }
       return verdictsOf(group, results, { settings, inFlight });
     },
     BOUNDS,

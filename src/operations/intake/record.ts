@@ -9,6 +9,7 @@ import { isAway } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, pause as kernelPause } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
 import { newOperation, type Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
@@ -49,6 +50,7 @@ interface Deps {
   daemon: Daemon;
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
+  metrics: Pick<Metrics, 'operations'>;
   pause?: typeof kernelPause;
 }
 

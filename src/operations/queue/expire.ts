@@ -10,19 +10,18 @@ import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
 import { listAbandoned } from '../store.ts';
-import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
+import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
 import { lockMaySent, lockOverdue, lockUnconfirmed } from './store.ts';
 
 /** A send this long past its deadline becomes unknown even if its daemon is alive. */
 const ABANDONED_GRACE_MS = 60_000;
 const PASS_MAX = 100;
 
-interface Deps {
+interface Deps extends TransitionDeps {
   db: Db;
   daemon: Daemon;
   outbox: Outbox;
   unconfirmed: UnconfirmedIntents;
-  addDuePostings: AddDuePostings;
 }
 
 /** One pass; returns how many operations changed. */
@@ -73,13 +72,9 @@ function possiblySent(
   return { id, to: 'unknown', at, cause, errorClass: 'restored', daemonId: daemon.id, ...span };
 }
 
-async function moveAndEmit(
-  tx: Tx,
-  { outbox, addDuePostings }: Deps,
-  moves: readonly Move[],
-): Promise<number> {
-  const moved = await applyTransitions(tx, moves, addDuePostings, (changed) =>
-    outbox.emit(tx, changed.flatMap(eventsOf)),
+async function moveAndEmit(tx: Tx, deps: Deps, moves: readonly Move[]): Promise<number> {
+  const moved = await applyTransitions(tx, moves, deps, (changed) =>
+    deps.outbox.emit(tx, changed.flatMap(eventsOf)),
   );
   return moved.length;
 }

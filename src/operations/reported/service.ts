@@ -11,7 +11,7 @@ import { type Effect, type EffectSettings, recordedEffectsOf } from '../effects/
 import { resolvedEvent } from '../events.ts';
 import { lockNames, txNumberLock } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
-import { type AddDuePostings, applyTransitions } from '../transition-store.ts';
+import { applyTransitions, countStates, type TransitionDeps } from '../transition-store.ts';
 import {
   type BatchMatches,
   type NumberedReport,
@@ -57,13 +57,12 @@ const OLD_MS = 3_600_000;
 /** Attempts while concurrent reports insert the same writes. */
 const PASSES_MAX = 4;
 
-interface Deps {
+interface Deps extends TransitionDeps {
   db: Db;
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
   effectSettings: EffectSettings;
-  addDuePostings: AddDuePostings;
   /** The ids of those operations that the openings of their wallets include. */
   includedInOpenings: (
     tx: Tx,
@@ -184,19 +183,19 @@ async function readMatches(tx: Tx, batch: readonly NumberedReport[]): Promise<Ba
 
 /** Resolves and numbers known operations, each with its event. */
 async function applyChanges(
-  { outbox, addDuePostings }: Deps,
+  deps: Deps,
   tx: Tx,
   plan: ReportPlan,
   at: Instant,
 ): Promise<[number, Operation][]> {
   if (plan.changed.length === 0) return [];
-  const moved = plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, addDuePostings) : [];
+  const moved = plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, deps) : [];
   const numbered = await store.fillNumbers(tx, plan.numberings, at);
   const after = new Map([...moved, ...numbered].map((operation) => [operation.id, operation]));
   const changes = plan.changed.map(({ n, before }) => {
     return { n, before, operation: must(after.get(before.id), 'operation that was locked') };
   });
-  await outbox.emit(
+  await deps.outbox.emit(
     tx,
     changes.map(({ before, operation }) => resolvedEvent(operation, before, at)),
   );
@@ -223,6 +222,15 @@ async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   });
   const inserted = await store.insertReported(tx, fresh);
   const recorded = fresh.filter(({ operation }) => inserted.has(operation.id));
+  const reached = recorded.flatMap(({ operation: { kind, state } }) =>
+    state === 'executed'
+      ? [{ kind, state }]
+      : [
+          { kind, state: 'executed' as const },
+          { kind, state },
+        ],
+  );
+  countStates(tx, deps.metrics, reached);
   const due = recorded.filter(({ operation }) => operation.inLedger);
   await deps.addDuePostings(
     tx,

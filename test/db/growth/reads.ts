@@ -1,5 +1,6 @@
 /** The regular reads of the stages and of the API, each as one call on stored history. */
 import type { Db, Tx } from '../../../src/db/connect.ts';
+import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit-store.ts';
 import {
   findFeeRules,
@@ -201,7 +202,7 @@ export const READS: Record<string, Read> = {
   'operations: a transition': inTx(async (tx, { openId: id }) => {
     const answer = { txAppNo: 101n, txLogNo: 10n ** 12n, answerStatus: 200 };
     const move = { id, to: 'accepted' as const, at: NOW, cause: 'answer', ...answer };
-    await applyTransitions(tx, [move], async () => {});
+    await applyTransitions(tx, [move], { addDuePostings: async () => {}, metrics: makeMetrics() });
   }),
   'operations: not executed ones': (db) =>
     operations.listNotExecuted(db, { key: USER, amount: 5n }, 0, 10),

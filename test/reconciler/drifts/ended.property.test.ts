@@ -12,12 +12,12 @@ import { faultsOf, NO_FAULTS, PLAIN } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
 const rig = await openRig();
-const { clock, ids, outbox, operations } = rig;
+const { clock, ids, outbox, metrics, operations } = rig;
 const { db } = rig.database;
 const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
-const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
+const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
 const reports = makeReportedOperations({
-  ...{ db, clock, ids, outbox, addDuePostings, effectSettings: PLAIN },
+  ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: PLAIN },
   includedInOpenings: async () => new Set(),
   observe: async () => {},
 });

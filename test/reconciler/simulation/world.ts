@@ -179,8 +179,9 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
+  const metrics = makeMetrics();
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings, pause: time.pause },
+    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, pause: time.pause },
     settings: {
       ...operationsDefaults,
       ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 },
@@ -188,7 +189,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     },
   });
   const observer = makeObserver({
-    ...{ db, clock, random, ids, upstream, outbox, metrics: makeMetrics() },
+    ...{ db, clock, random, ids, upstream, outbox, metrics },
     settings: {
       ...SETTINGS,
       ...{
