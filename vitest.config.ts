@@ -1,5 +1,5 @@
 /** How the tests run: three workers, and one template database that every test file clones. */
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // The folder of main.ts, for the workers too.
@@ -19,6 +19,11 @@ class Sequencer extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // What needs programs of Debian runs on its server: .ci/run.
+    exclude: [
+      ...configDefaults.exclude,
+      ...(process.env.TEST_DATABASE_URL ? [] : ['test/debian/**']),
+    ],
     globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
     // The modules have no state that one file could leave to the next.

@@ -2,16 +2,11 @@
  * A primary and a standby of the machine's own Postgres with its default configuration, behind one
  * address that follows a failover, as a floating address or a proxy does.
  */
-import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { freePort, listen } from './listen.ts';
-
-const run = promisify(execFile);
+import { openPrograms } from './postgres-programs.ts';
 
 export interface Servers {
   /** The superuser's URL of the server that takes writes. */
@@ -30,21 +25,10 @@ export interface Servers {
  * @param synchronous a commit waits for the standby, so that a failover loses none
  */
 export async function openServers(bin: string, synchronous: boolean): Promise<Servers> {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-soak-'));
-  await chmod(folder, 0o777);
-  // Postgres does not run as root.
-  const user = process.geteuid?.() === 0 ? ['setpriv', ...AS_POSTGRES] : [];
-  const command = async (name: string, ...args: string[]) => {
-    const [program = '', ...rest] = [...user, join(bin, name), ...args];
-    await run(program, rest, { cwd: folder, maxBuffer: 2 ** 30 });
-  };
+  const programs = await openPrograms(bin);
+  const { folder, command, start } = programs;
   const [first, second] = [await freePort(), await freePort()];
   const data = (name: string) => join(folder, name);
-  const start = (name: string, port: number) =>
-    command(
-      ...['pg_ctl', '-D', data(name), '-l', join(folder, `${name}.log`), '-w', 'start', '-o'],
-      `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`,
-    );
   await command('initdb', '-D', data('primary'), '-U', 'postgres', '-A', 'trust');
   await start('primary', first);
   const source = ['-h', '127.0.0.1', '-p', String(first), '-U', 'postgres'];
@@ -60,7 +44,7 @@ export async function openServers(bin: string, synchronous: boolean): Promise<Se
   const alive = new Set(['primary', 'standby']);
   const stop = async (name: string, mode: string) => {
     alive.delete(name);
-    await command('pg_ctl', '-D', data(name), '-m', mode, '-w', 'stop');
+    await programs.stop(name, mode);
   };
   return {
     url: `postgres://postgres@127.0.0.1:${relay.port}/postgres`,
@@ -74,12 +58,10 @@ export async function openServers(bin: string, synchronous: boolean): Promise<Se
     async close() {
       for (const name of alive) await stop(name, 'immediate').catch(() => {});
       relay.close();
-      await rm(folder, { recursive: true, force: true });
+      await programs.remove();
     },
   };
 }
-
-const AS_POSTGRES = ['--reuid=postgres', '--regid=postgres', '--clear-groups'];
 
 async function openRelay(port: number) {
   let target = port;
