@@ -1,14 +1,20 @@
 /**
- * Applies the migrations of the folder `drizzle`, all in one transaction under one lock, so that
- * several daemons may start at once. An edited file and a database newer than the program are
- * refused; drizzle's own migrator does not detect either.
+ * Applies the migrations of the folder `drizzle` in one transaction under one lock, so that several
+ * daemons may start at once. An edited file and a database newer than the program are refused;
+ * drizzle's own migrator does not detect either.
+ *
+ * A file whose first line is `-- in steps` changes a large table while writes go on. Each of its
+ * statements runs by itself outside of a transaction, such as `create index concurrently if not
+ * exists`. An interrupted migration begins again with its first statement, so each must be
+ * repeatable; an index that the interruption left invalid is dropped before.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { assert, Failure } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { ensureRoles } from './access/roles.ts';
+import { poolModeOf } from './access/session.ts';
 import { connect, type Db, type Sql } from './connect.ts';
 import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 
@@ -17,12 +23,25 @@ const FOLDER = join(import.meta.dirname, '../../drizzle');
 const LOCK = 7240124;
 /** Statements of running daemons queue behind a wait for a lock. */
 const LOCK_TIMEOUT = '500ms';
-/** How long a backup or report may hold a lock. */
+/** How long a backup, a report or another migrating program may hold a lock. */
 const LOCKED_LIMIT_MS = 120_000;
+const MIGRATING_POLL_MS = 200;
+const TRANSACTION_MS = 600_000;
+/** An index on a large table takes hours. */
+const STEP_MS = 86_400_000;
 const LOCKED = new Failure(
   'database_unavailable',
   'a table that a migration changes is locked by another session, such as a backup or a report; ' +
     'start again when it has ended',
+);
+const MIGRATING = new Failure(
+  'database_unavailable',
+  'another program is migrating the database; start again when it has ended',
+);
+const POOLED = new Failure(
+  'bad_setting',
+  'a migration runs in steps, which a pooler in transaction mode cannot; set DATABASE_OWNER_URL ' +
+    'to a login at Postgres itself',
 );
 
 interface Migration {
@@ -30,7 +49,12 @@ interface Migration {
   tag: string;
   statements: string[];
   hash: string;
+  inSteps: boolean;
 }
+
+const IN_STEPS = '-- in steps\n';
+const REPEATABLE = 'in steps an index needs `concurrently if not exists`';
+const NEW_INDEX = /create (?:unique )?index\b(?: concurrently if not exists (\w+))?/i;
 
 export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   const journal = JSON.parse(await readFile(join(folder, 'meta/_journal.json'), 'utf8')) as {
@@ -40,7 +64,10 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
     journal.entries.map(async ({ idx, tag }) => {
       const text = await readFile(join(folder, `${tag}.sql`), 'utf8');
       const statements = text.split('--> statement-breakpoint').filter((part) => part.trim());
-      return { idx, tag, statements, hash: sha256Hex(text) };
+      const inSteps = text.startsWith(IN_STEPS);
+      const isRepeatable = (step: string) => !NEW_INDEX.test(step) || indexOf(step) !== undefined;
+      assert(!inSteps || statements.every(isRepeatable), `${tag}: ${REPEATABLE}`);
+      return { idx, tag, statements, hash: sha256Hex(text), inSteps };
     }),
   );
 }
@@ -55,7 +82,7 @@ export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string
   const migrations = await readMigrations(folder);
   try {
     await ensureRoles(ownerUrl);
-    return await applyWhenUnlocked(ownerUrl, migrations);
+    return await applyMissing(ownerUrl, migrations);
   } catch (error) {
     throw explained(error, ownerUrl, 'change the tables of Tallyhook');
   }
@@ -79,41 +106,114 @@ function explained(raw: unknown, url: string, what: string): unknown {
   );
 }
 
-async function applyWhenUnlocked(url: string, migrations: Migration[]): Promise<string[]> {
-  const db = connect({
-    url,
-    max: 1,
-    name: 'tallyhook migrate',
-    statementTimeoutMs: 600_000,
-  });
+async function applyMissing(url: string, migrations: Migration[]): Promise<string[]> {
+  const db = connect({ url, max: 1, name: 'tallyhook migrate', statementTimeoutMs: STEP_MS });
   try {
-    for (let pauseMs = 1_000, waitedMs = 0; ; pauseMs *= 2) {
-      const applied = await applyUnlessLocked(db, migrations);
-      if (applied) return applied;
-      if (waitedMs >= LOCKED_LIMIT_MS) throw LOCKED;
-      await pause(pauseMs);
-      waitedMs += pauseMs;
+    const applied: string[] = [];
+    for (const part of partsOf(migrations)) {
+      const [first] = part;
+      const apply = () =>
+        first?.inSteps
+          ? applyInSteps(db, url, first, migrations)
+          : applyInTransaction(db, part, migrations);
+      applied.push(...(await whenUnlocked(apply)));
     }
+    return applied;
   } finally {
     await db.end();
   }
 }
 
-/** Undefined when another session holds a lock; nothing is applied then. */
-async function applyUnlessLocked(db: Db, migrations: Migration[]): Promise<string[] | undefined> {
-  try {
-    return await db.begin(async ({ sql }) => {
-      try {
-        return await applyMissing(sql, migrations);
-      } catch (error) {
-        // It would be retried at once.
-        throw isLocked(error) ? LOCKED : error;
-      }
-    });
-  } catch (error) {
-    if (error === LOCKED) return undefined;
-    throw error;
+/** Neighbours that share a transaction, and each one that runs in steps by itself. */
+function partsOf(migrations: readonly Migration[]): Migration[][] {
+  const parts: Migration[][] = [];
+  for (const migration of migrations) {
+    const last = parts.at(-1);
+    if (!last || migration.inSteps || last[0]?.inSteps) parts.push([migration]);
+    else last.push(migration);
   }
+  return parts;
+}
+
+async function whenUnlocked<T>(work: () => Promise<T>): Promise<T> {
+  for (let lockedMs = 500, waitedMs = 0; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if ((error !== LOCKED && error !== MIGRATING) || waitedMs >= LOCKED_LIMIT_MS) throw error;
+      if (error === LOCKED) lockedMs *= 2;
+      const pauseMs = error === LOCKED ? lockedMs : MIGRATING_POLL_MS;
+      await pause(pauseMs);
+      waitedMs += pauseMs;
+    }
+  }
+}
+
+/** Applies all of the part or nothing. @throws LOCKED, MIGRATING */
+function applyInTransaction(db: Db, part: Migration[], known: Migration[]): Promise<string[]> {
+  const apply = async (sql: Sql) => {
+    // An index that another program makes concurrently would wait for the end of a wait here.
+    await refuseUnless(sql`select pg_try_advisory_xact_lock(${LOCK}) as free`);
+    await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
+    await sql`create schema if not exists tallyhook`;
+    await sql`create table if not exists tallyhook.migrations (
+      idx int primary key, tag text not null, hash text not null,
+      applied_at timestamptz not null default now())`;
+    const missing = await missingOf(sql, part, known);
+    for (const migration of missing) {
+      for (const statement of migration.statements) await sql.unsafe(statement);
+      await insertApplied(sql, migration);
+    }
+    return missing.map(({ tag }) => tag);
+  };
+  // `begin` would retry at once what a lock ended.
+  return db.begin(({ sql }) => apply(sql).catch(throwLocked), { deadlineMs: TRANSACTION_MS });
+}
+
+/** @throws LOCKED, MIGRATING */
+async function applyInSteps(
+  { sql }: Db,
+  url: string,
+  migration: Migration,
+  known: Migration[],
+): Promise<string[]> {
+  if ((await missingOf(sql, [migration], known)).length === 0) return [];
+  if (!poolModeOf(url).keepsSession) throw POOLED;
+  // The lock lasts until the session ends, which may be after a kill of this program.
+  await refuseUnless(sql`select pg_try_advisory_lock(${LOCK}) as free`);
+  const missing = await missingOf(sql, [migration], known);
+  for (const statement of missing.flatMap(({ statements }) => statements)) {
+    // What runs concurrently waits for others without being in their way.
+    const timeout = /\bconcurrently\b/i.test(statement) ? '0' : LOCK_TIMEOUT;
+    await sql`select set_config('lock_timeout', ${timeout}, false)`;
+    const index = indexOf(statement);
+    if (index && (await isInvalid(sql, index)))
+      await sql.unsafe(`drop index concurrently tallyhook.${index}`);
+    await sql.unsafe(statement).catch(throwLocked);
+  }
+  for (const one of missing) await insertApplied(sql, one);
+  return missing.map(({ tag }) => tag);
+}
+
+/** The index that a statement makes concurrently. */
+function indexOf(statement: string): string | undefined {
+  return NEW_INDEX.exec(statement)?.[1];
+}
+
+async function isInvalid(sql: Sql, index: string): Promise<boolean> {
+  const rows = await sql`
+    select from pg_index i join pg_class c on c.oid = i.indexrelid
+    where c.relnamespace = 'tallyhook'::regnamespace and c.relname = ${index}
+      and not i.indisvalid`;
+  return rows.length > 0;
+}
+
+async function refuseUnless(rows: PromiseLike<readonly { free?: boolean }[]>): Promise<void> {
+  if (!(await rows)[0]?.free) throw MIGRATING;
+}
+
+function throwLocked(error: unknown): never {
+  throw isLocked(error) ? LOCKED : error;
 }
 
 /** The tags that `migrate` would apply. @throws as `migrate` */
@@ -123,9 +223,8 @@ export async function missingMigrations(url: string, folder = FOLDER): Promise<s
   try {
     const [table] = await db.sql<{ exists: boolean }[]>`
       select to_regclass('tallyhook.migrations') is not null as exists`;
-    const applied = table?.exists ? await listApplied(db.sql) : [];
-    for (const row of applied) refuseMismatch(row, migrations);
-    return migrations.filter((m) => !applied.some((row) => row.idx === m.idx)).map((m) => m.tag);
+    const missing = table?.exists ? await missingOf(db.sql, migrations, migrations) : migrations;
+    return missing.map(({ tag }) => tag);
   } catch (error) {
     throw explained(error, url, 'read the tables of Tallyhook');
   } finally {
@@ -143,21 +242,14 @@ async function listApplied(sql: Sql): Promise<Applied[]> {
   return sql<Applied[]>`select idx, tag, hash from tallyhook.migrations order by idx`;
 }
 
-async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]> {
-  await sql`select pg_advisory_xact_lock(${LOCK})`;
-  await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
-  await sql`create schema if not exists tallyhook`;
-  await sql`create table if not exists tallyhook.migrations (
-    idx int primary key, tag text not null, hash text not null,
-    applied_at timestamptz not null default now())`;
+async function missingOf(sql: Sql, of: Migration[], known: Migration[]): Promise<Migration[]> {
   const applied = await listApplied(sql);
-  for (const row of applied) refuseMismatch(row, migrations);
-  const missing = migrations.filter((m) => !applied.some((row) => row.idx === m.idx));
-  for (const { idx, tag, hash, statements } of missing) {
-    for (const statement of statements) await sql.unsafe(statement);
-    await sql`insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})`;
-  }
-  return missing.map((m) => m.tag);
+  for (const row of applied) refuseMismatch(row, known);
+  return of.filter((m) => !applied.some((row) => row.idx === m.idx));
+}
+
+async function insertApplied(sql: Sql, { idx, tag, hash }: Migration): Promise<void> {
+  await sql`insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})`;
 }
 
 function refuseMismatch(row: Applied, known: Migration[]): void {

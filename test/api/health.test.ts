@@ -38,7 +38,10 @@ describe('Health', () => {
   it('A daemon whose database lacks a migration is not ready', async () => {
     const behind = await openApi(api.database.db, (deps) => ({
       ...deps,
-      migrations: [...deps.migrations, { idx: 99, tag: '0099', statements: [], hash: '' }],
+      migrations: [
+        ...deps.migrations,
+        { idx: 99, tag: '0099', statements: [], hash: '', inSteps: false },
+      ],
     }));
     const { status, body } = await behind.call('GET', '/readyz', withoutKey);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'migrations' });

@@ -123,6 +123,61 @@ describe('Migrating', () => {
     });
   });
 
+  it('in steps makes an index while writes go on, and one that was interrupted goes on', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    const app = connect({ url, max: 2 });
+    await copyOf(async (copy) => {
+      const columns = 'alter table tallyhook.feed add column a int, add column b int';
+      await addMigration(copy, '0900_columns', columns);
+      expect(await migrate(url, copy)).toEqual(['0900_columns']);
+      await addMigration(
+        copy,
+        '0901_index',
+        `-- in steps
+         do $$ begin update tallyhook.feed set a = 1 where a is null; commit; end $$;
+         --> statement-breakpoint
+         create index concurrently if not exists feed_b on tallyhook.feed (b);`,
+      );
+      await addMigration(copy, '0902_after', 'alter table tallyhook.feed drop column a');
+      const valid = () => app.sql<{ valid: boolean }[]>`
+        select indisvalid as valid from pg_index where indexrelid = 'tallyhook.feed_b'::regclass`;
+      const migrateAll = () => migrate(url, copy);
+      let first: Promise<unknown> | undefined;
+      await app.begin(async ({ sql }) => {
+        // Until it ends, the index cannot be made.
+        await sql`insert into tallyhook.feed values ('open', 1)`;
+        first = migrateAll().catch((error) => error.code);
+        await until(() => someoneWaits(app), { everyMs: 2 });
+        await app.sql`insert into tallyhook.feed values ('during', 1)`;
+        expect(await valid()).toEqual([{ valid: false }]);
+        expect(await missingMigrations(url, copy)).toEqual(['0901_index', '0902_after']);
+        await app.sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'tallyhook migrate' and datname = current_database()`;
+        expect(await first).toMatch(/57P01|CONNECTION/);
+      });
+      expect(await valid()).toEqual([{ valid: false }]);
+      const applied = await Promise.all([migrateAll(), migrateAll()]);
+      expect(applied.flat()).toEqual(['0901_index', '0902_after']);
+      expect(await valid()).toEqual([{ valid: true }]);
+    });
+    await app.end();
+  });
+
+  it('in steps refuses an index that a repeat could not make, and a pooler', async () => {
+    await copyOf(async (copy) => {
+      await addMigration(copy, '0900_index', '-- in steps\ncreate index x on tallyhook.feed (n);');
+      await expect(readMigrations(copy)).rejects.toThrow('concurrently if not exists');
+    });
+    await copyOf(async (copy) => {
+      await addMigration(copy, '0900_steps', '-- in steps\nselect 1;');
+      await expect(migrate(`${migrated}?pool_mode=transaction`, copy)).rejects.toMatchObject({
+        code: 'bad_setting',
+        message: expect.stringContaining('DATABASE_OWNER_URL'),
+      });
+    });
+  });
+
   it('works with a login that may not create databases', async () => {
     const url = new URL(await databases.make());
     const role = `owner_${url.pathname.slice(9)}`;

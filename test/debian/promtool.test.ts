@@ -1,4 +1,4 @@
-/** Metrics and alerts as Prometheus judges them: promtool on a real scrape and on config/alerts.yaml. */
+/** promtool of Prometheus on a real scrape and on config/alerts.yaml. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
