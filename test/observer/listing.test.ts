@@ -104,7 +104,7 @@ describe('The list of a watched contract', () => {
     await pass(90);
     sandbox.control.setToken(CONTRACT, 5_000n, { owner: addr(2) });
     sandbox.control.removeToken(CONTRACT, 5_001n);
-    for (const id of [5_000, 5_001]) await expedite(database.db, nameOf(id), clock.now());
+    await expedite(database.db, new Map([5_000, 5_001].map((id) => [nameOf(id), clock.now()])));
     await pass(3);
     const stored = async (id: number) =>
       (await listObservations(database.db, nameOf(id), 10)).map(({ result }) => result);

@@ -6,6 +6,7 @@ import type { Db } from '../../../src/db/connect.ts';
 import { type Daemon, keepAlive, registerDaemon, retireDaemon } from '../../../src/db/leases.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
+import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import type { Random } from '../../../src/kernel/random.ts';
 import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
@@ -116,7 +117,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings },
+    ...{ db, clock, ids, daemon, outbox, addDuePostings, metrics: makeMetrics() },
     settings: { ...operationsDefaults, effects: PLAIN },
   });
   const reconciler = makeReconciler({
