@@ -216,6 +216,7 @@ CREATE TABLE "tallyhook"."targets" (
 	"token_id" numeric,
 	"next_poll_at" timestamptz(3) NOT NULL,
 	"pending" boolean DEFAULT false NOT NULL,
+	"idle" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"failures" integer DEFAULT 0 NOT NULL,
 	"last_started_at" timestamptz(3),

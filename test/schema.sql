@@ -484,6 +484,7 @@ create table tallyhook.targets (
   token_id numeric,
   next_poll_at timestamp(3) with time zone not null,
   pending boolean not null default false,
+  idle boolean not null default false,
   lease_until timestamp(3) with time zone,
   failures integer not null default 0,
   last_started_at timestamp(3) with time zone,

@@ -16,6 +16,7 @@ export async function countRateClasses(db: Queryable): Promise<(RateClass & Olde
       min(last_started_at) as oldest_poll_at
     from tallyhook.targets
     where kind in ('wallet', 'token', 'contract') and next_poll_at < ${isoText(NEVER)}
+      and not idle
     group by floor(ln(changes / changes_over_s) * 4)`;
 }
 
@@ -29,6 +30,7 @@ export async function countLate(db: Queryable, since: Instant): Promise<LateTarg
     select count(*)::int as targets, min(last_started_at) as oldest_poll_at
     from tallyhook.targets
     where kind in ('wallet', 'token', 'contract') and next_poll_at < ${isoText(NEVER)}
+      and not idle
       and coalesce(last_started_at, added_at) < ${isoText(since)}`;
   return rows[0] ?? { targets: 0, oldestPollAt: null };
 }

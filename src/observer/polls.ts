@@ -20,6 +20,8 @@ import * as store from './targets-store.ts';
 export interface ObserverSettings extends PollIntervals {
   /** The shortest interval between polls of a steady target. */
   minGapMs: number;
+  /** Between polls of a token whose operations have all settled, and that is not watched. */
+  settledMs: number;
   /** L: how long a write may take to show in reads, in milliseconds. */
   readLagMs: number;
   /** The share of the budget reserved for steady polls; 0 to 1. */
@@ -199,7 +201,9 @@ async function poll(
 }
 
 /** A target that has been polled, and what was known of it before. */
-type Polled = Pick<store.DueTarget, 'name' | 'kind' | 'failures'> & observations.Known;
+type Polled = Pick<store.DueTarget, 'name' | 'kind' | 'failures'> &
+  Partial<Pick<store.DueTarget, 'schedule'>> &
+  observations.Known;
 
 /**
  * Records a poll, or a passive observation, and schedules the next poll of its target. Returns
@@ -219,7 +223,7 @@ export async function recordPoll(
 
 async function planOf(
   { pricing, settings, random }: PollDeps,
-  { failures, lastStartedAt, ...known }: Polled,
+  { failures, lastStartedAt, schedule, ...known }: Polled,
   observation: TargetObservation,
 ): Promise<observations.PollPlan> {
   const { startedAt } = observation;
@@ -235,7 +239,9 @@ async function planOf(
     // The first poll shows no change.
     const rate =
       lastStartedAt === null ? null : learnRate(known, (startedAt - lastStartedAt) / 1000, changed);
-    const gap = steadyIntervalMs(Math.sqrt(changesPerS(rate ?? known)), price, bounds);
+    if (schedule === 'never') return { nextPollAt: store.NEVER, rate };
+    const steady = steadyIntervalMs(Math.sqrt(changesPerS(rate ?? known)), price, bounds);
+    const gap = schedule === 'seldom' ? Math.max(settings.settledMs, steady) : steady;
     return { nextPollAt: startedAt + withJitter(gap, random), rate };
   };
   const processAfterMs = settings.steadyMs / 2;

@@ -33,6 +33,8 @@ export const targets = tallyhook.table(
     nextPollAt: instant('next_poll_at').notNull(),
     /** An open operation waits for the next poll, which precedes steady polls. */
     pending: boolean().notNull().default(false),
+    /** A token that neither a watch nor an open operation needed at its last claim. */
+    idle: boolean().notNull().default(false),
     leaseUntil: instant('lease_until'),
     /** Consecutive inconclusive polls. */
     failures: integer().notNull().default(0),

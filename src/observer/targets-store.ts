@@ -13,6 +13,11 @@ export interface DueTarget extends Known {
   failures: number;
   /** An operation or a suspicion waits for this poll. */
   pending: boolean;
+  /**
+   * A token of settled operations is polled seldom. One that only the list of its contract has
+   * shown is never polled by itself.
+   */
+  schedule: 'steady' | 'seldom' | 'never';
 }
 
 export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
@@ -94,8 +99,9 @@ export async function scheduleOpen(
 }
 
 /**
- * Existing targets keep their spelling and schedule. They are locked, so that `deleteFinished`
- * cannot delete them before the caller's transaction commits why they are polled.
+ * Existing targets keep their spelling and schedule, except for one that is polled seldom or never.
+ * They are locked, so that `deleteFinished` cannot delete them before the caller's transaction
+ * commits why they are polled.
  */
 export async function addTargets(
   db: Queryable,
@@ -103,14 +109,16 @@ export async function addTargets(
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.targets (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
+    insert into tallyhook.targets as o
+      (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
     select distinct on (name) name, kind, addr, "contractId", "tokenId",
       ${isoText(now)}::timestamptz + coalesce("firstPollAfterMs", 0) * interval '1 ms',
       ${isoText(now)}
     from jsonb_to_recordset(${asJson(targets)}::jsonb) as x(name text, kind text, addr text,
       "contractId" numeric, "tokenId" numeric, "firstPollAfterMs" bigint)
     order by name
-    on conflict (name) do update set name = excluded.name where false`;
+    on conflict (name) do update set next_poll_at = least(o.next_poll_at, excluded.next_poll_at)
+    where o.idle or o.next_poll_at = ${isoText(NEVER)}`;
 }
 
 /** Stops polling those of the targets that no operation touches. */
@@ -228,10 +236,22 @@ export async function claimDue(
         union all select name, place, late, gap from steady) d
       order by place, late / gap desc limit ${limit}
     )
-    update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)}
+    update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)},
+      idle = o.kind = 'token'
+        and (select true from tallyhook.watches w where w.target = o.name) is null
+        and (select true from tallyhook.operations p
+          where p.contract_id = o.contract_id and p.token_id = o.token_id
+            and p.outcome <> 'not_executed' and p.settled_at is null
+          limit 1) is null
     from picked where o.name = picked.name
     returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures, o.pending, o.changes,
-      o.changes_over_s as seconds, o.last_started_at`;
+      o.changes_over_s as seconds, o.last_started_at,
+      case when not o.idle then 'steady'
+        when (select true from tallyhook.operations p
+          where p.contract_id = o.contract_id and p.token_id = o.token_id
+            and p.outcome <> 'not_executed'
+          limit 1) then 'seldom'
+        else 'never' end as schedule`;
 }
 
 /** The next poll of a token that only the list of its contract shows. */

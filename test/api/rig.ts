@@ -214,7 +214,7 @@ const RECONCILER = {
   oneSided: 'resolve' as const,
 };
 const OBSERVER = {
-  ...{ steadyMs: 60_000, minGapMs: 500, readLagMs: 0 },
+  ...{ steadyMs: 60_000, settledMs: 86_400_000, minGapMs: 500, readLagMs: 0 },
   pendingMinMs: 1_000,
   pendingMaxMs: 30_000,
   steadyShare: 0.2,

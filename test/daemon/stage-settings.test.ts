@@ -41,7 +41,10 @@ describe('The settings of a stage', () => {
         app_concurrency_max: 6,
         steady_share: 0.5,
       },
-      observer: { steady_interval_ms: 7, min_gap_ms: 3, probe_interval_ms: 8, poll_timeout_ms: 9 },
+      observer: {
+        ...{ steady_interval_ms: 7, min_gap_ms: 3, probe_interval_ms: 8, poll_timeout_ms: 9 },
+        settled_interval_ms: 10,
+      },
       reconciler: { read_lag_ms: 0, quiescence_ms: 11, undecided_after_ms: 12 },
     });
     expect(gatewaySettings(settings)).toEqual({
@@ -61,6 +64,7 @@ describe('The settings of a stage', () => {
     expect(observerSettings(settings)).toMatchObject({
       steadyMs: 7,
       minGapMs: 3,
+      settledMs: 10,
       probeMs: 8,
       pollTimeoutMs: 9,
       steadyShare: 0.5,

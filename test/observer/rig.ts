@@ -19,6 +19,7 @@ import { seededRandom } from '../harness/seeded-random.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
 
 const SETTINGS = {
+  settledMs: 86_400_000,
   ...{ steadyMs: 60_000, minGapMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
   ...{ readLagMs: 0, steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };

@@ -96,6 +96,7 @@ const sections = z.strictObject({
   observer: z.strictObject({
     steady_interval_ms: ms,
     min_gap_ms: ms,
+    settled_interval_ms: ms,
     pending_interval_min_ms: ms,
     pending_interval_max_ms: ms,
     poll_timeout_ms: ms,

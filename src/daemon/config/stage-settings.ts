@@ -60,6 +60,7 @@ export function observerSettings(config: Config): ObserverSettings {
   return {
     ...pollIntervals(config),
     minGapMs: observer.min_gap_ms,
+    settledMs: observer.settled_interval_ms,
     readLagMs: reconciler.read_lag_ms,
     steadyShare: upstream.steady_share,
     probeMs: observer.probe_interval_ms,

@@ -194,6 +194,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       ...SETTINGS,
       ...{
         minGapMs: SETTINGS.steadyMs,
+        settledMs: DAY_MS,
         steadyShare: 0.2,
         probeMs: 5_000,
         probeDownMs: 2_000,
