@@ -14,7 +14,7 @@ export interface History {
   states: Map<string, State[]>;
   /** When no poll was allowed, or the service was down, oldest first. */
   silences: { from: number; until: number }[];
-  /** The age that the daemons guaranteed from then on, oldest first. */
+  /** The greatest age that a daemon guaranteed from then on, oldest first. */
   ages: { at: number; ms: number }[];
 }
 
@@ -45,8 +45,11 @@ export function pollableMs({ silences }: History, from: number, until: number): 
   return until - from - silent;
 }
 
+/** Keeps the greatest age of each minute. */
 export function noteAge({ ages }: History, at: number, ms: number): void {
-  if (ages.at(-1)?.ms !== ms) ages.push({ at, ms });
+  const last = ages.at(-1);
+  if (last && at < last.at + 60_000) last.ms = Math.max(last.ms, ms);
+  else ages.push({ at, ms });
 }
 
 /** The greatest age that was guaranteed at any time between two instants. */

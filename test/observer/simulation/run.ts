@@ -88,13 +88,13 @@ async function pass(world: World, traffic: Traffic, ms: number): Promise<void> {
 }
 
 async function work(world: World, sim: SimDaemon): Promise<void> {
-  const { clock, random, daemons } = world;
+  const { clock, pace, daemons } = world;
   const now = clock.now();
   if (sim.beatAt <= now) await beat(world, sim);
   if (sim.passAt > now) return;
   if (sim.probeAt <= now) sim.probeAt = await sim.observer.probeOnce(now);
   const { observations, nextAt } = await sim.observer.runOnce(now);
-  const waitMs = PASS_MS.min + random.unit() * (PASS_MS.max - PASS_MS.min);
+  const waitMs = PASS_MS.min + pace.unit() * (PASS_MS.max - PASS_MS.min);
   sim.passAt = Math.ceil(Math.max(now + waitMs, Math.min(nextAt, now + PASS_MS.max)));
   clock.advance(1);
   // One of them is the leader.

@@ -64,7 +64,10 @@ export interface World {
   plan: Plan;
   db: Db;
   clock: ManualClock;
+  /** The draws of what happens. */
   random: Random;
+  /** Draws of the daemons' pace; their number depends on the answers. */
+  pace: Random;
   sandbox: Sandbox;
   daemons: SimDaemon[];
   /** How many daemons have started. */
@@ -83,6 +86,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   const world: World = {
     ...{ plan, db, clock, sandbox, wallets, daemons: [], starts: 0 },
     random: seededRandom(plan.seed),
+    pace: seededRandom(plan.seed + 0x10000),
     history: newHistory(),
   };
   for (const wallet of wallets) sandbox.control.setWallet(wallet, { amt_token: 10n ** 60n });
