@@ -86,7 +86,7 @@ it('A token that only a list has shown is polled when that is asked for, and nev
   await observer.watch([{ kind: 'contract', contractId: TOKEN.contractId }], 'ops');
   await pollAfter(observer, 1);
   expect(await dueInMs()).toBeGreaterThan(1_000 * HOUR_MS);
-  await expedite(database.db, NAME, clock.now());
+  await expedite(database.db, new Map([[NAME, clock.now()]]));
   await pollAfter(observer, 1_000);
   const [target] = await database.db.sql`
     select last_started_at = ${new Date(clock.now()).toISOString()} as polled
