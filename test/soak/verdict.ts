@@ -2,6 +2,7 @@
 
 import type { Db } from '../../src/db/connect.ts';
 import { quantileOf } from '../bench/frame.ts';
+import { isMonthDone, type Month } from './month.ts';
 import type { Write } from './traffic.ts';
 
 /** What the service did. */
@@ -77,4 +78,31 @@ export function latencyOf(writes: readonly Write[]): [p50: number, p95: number, 
   );
   const sorted = took.toSorted((a, b) => a - b);
   return [quantileOf(sorted, 0.5), quantileOf(sorted, 0.95), sorted.at(-1) ?? Number.NaN];
+}
+
+/** What a run must not show, in words; empty for a good one. */
+export function faultsOf(run: {
+  /** Undefined if something was still open at the end. */
+  ended: true | undefined;
+  outcomes: Outcomes;
+  /** Ids of events. */
+  missing: readonly string[];
+  isVerified: boolean;
+  month: Month;
+  /** The p95 of writes to that of the quiet part. */
+  ratio: number;
+  /** A failover loses commits that did not wait for the standby. */
+  mayLose: boolean;
+}): string[] {
+  const { outcomes, month, ratio } = run;
+  const faults: Record<string, boolean> = {
+    'something is still open': !run.ended,
+    'writes were lost': outcomes.unrecorded.length > 0 && !run.mayLose,
+    'writes were doubled, or have a wrong outcome': outcomes.wrong.length > 0,
+    'events were lost': run.missing.length > 0,
+    'the ledger does not verify': !run.isVerified,
+    'partitions were not made or not dropped': !isMonthDone(month),
+    'the p95 of writes is more than 3 x that of the quiet part': !(ratio <= 3),
+  };
+  return Object.entries(faults).flatMap(([fault, is]) => (is ? [fault] : []));
 }
