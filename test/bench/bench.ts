@@ -4,6 +4,7 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { delivery } from './delivery.ts';
+import { floods } from './floods.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { report } from './history/report.ts';
@@ -19,6 +20,7 @@ const BENCHES: readonly Bench[] = [
   sandboxReads,
   gateway,
   delivery,
+  floods,
   reports,
   storage,
   storedHistory,

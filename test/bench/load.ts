@@ -25,7 +25,7 @@ const HEAD_END = '\r\n\r\n';
  * Presses for some seconds. Answers requests per second and latencies in milliseconds.
  * @throws Error for an answer that is not 200, and for a connection that is cut
  */
-export async function pressed(options: LoadOptions): Promise<Sample> {
+export async function pressed(options: LoadOptions): Promise<Required<Sample> & { p95: number }> {
   const { connections, seconds } = options;
   const waits: number[] = [];
   const began = monotonicMs();
@@ -39,6 +39,7 @@ export async function pressed(options: LoadOptions): Promise<Sample> {
   return {
     value: waits.length / tookS,
     p50: quantileOf(waits, 0.5),
+    p95: quantileOf(waits, 0.95),
     p99: quantileOf(waits, 0.99),
   };
 }
