@@ -152,6 +152,14 @@ function pollingGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'Polls per second that all daemons have left for steady targets',
     ),
     pollInterval: gauge('poll_interval_seconds', 'Mean interval between polls of a steady target'),
+    expectedDelay: gauge(
+      'poll_expected_delay_seconds',
+      'Mean time from a change of a steady target to its poll, by the learned change rates',
+    ),
+    leastDelay: gauge(
+      'poll_least_delay_seconds',
+      'The least such mean that any schedule reaches with the budget of steady targets',
+    ),
     maximumAge: gauge(
       'poll_maximum_age_seconds',
       'No steady target is left without a poll for longer, while the service answers',

@@ -41,6 +41,18 @@ it('Every registered metric is set and has a help text', async () => {
     expect(await gauge(`backlog_rows{stage="${stage}"}`)).toBeGreaterThanOrEqual(0);
 });
 
+it('Status and metrics state the expected delay of a change, the least one, and their ratio', async () => {
+  // The targets are counted every few seconds.
+  const delayMs = async () => (await status()).polling.expected_delay_ms ?? 0;
+  await expect.poll(delayMs, { timeout: 20_000 }).toBeGreaterThan(0);
+  const { polling } = await status();
+  expect(polling.eta).toBeGreaterThan(0);
+  expect(polling.eta).toBeLessThanOrEqual(1);
+  expect(polling.least_delay_ms / polling.expected_delay_ms).toBeCloseTo(polling.eta, 1);
+  expect(await gauge('poll_expected_delay_seconds')).toBeGreaterThan(0);
+  expect(await gauge('poll_least_delay_seconds')).toBeGreaterThan(0);
+});
+
 it('Gauges tell the state of the service, disabled endpoints, the newest report and the pools', async () => {
   expect(await gauge('service_state{state="active"}')).toBe(1);
   expect(await gauge('service_state{state="unreachable"}')).toBe(0);

@@ -84,6 +84,34 @@ export function priceOf(
   return high;
 }
 
+/** How long a change of a steady target waits for its poll. */
+export interface Delay {
+  /** The mean that the schedule leads to, in milliseconds. */
+  expectedMs: number;
+  /** No schedule with that budget has a smaller mean; the bounds of intervals can prevent it. */
+  leastMs: number;
+}
+
+/**
+ * The delay if targets change as often as was learned; undefined without targets.
+ * @param perS the polls per second that are made; fewer than the price asks for delay all equally
+ * @param budgetPerS those that may be made
+ */
+export function delayOf(
+  classes: readonly RateClass[],
+  { price, perS, budgetPerS }: { price: number; perS: number; budgetPerS: number },
+  bounds: IntervalBounds,
+): Delay | undefined {
+  if (classes.length === 0 || perS <= 0) return undefined;
+  const sumOf = (of: (root: number) => number) =>
+    classes.reduce((sum, { targets, root }) => sum + targets * of(root), 0);
+  const changesPerS = sumOf((root) => root ** 2);
+  const stretch = pollsPerS(classes, price, bounds) / perS;
+  const waitedMs = sumOf((root) => (root ** 2 * steadyIntervalMs(root, price, bounds)) / 2);
+  const leastS = sumOf((root) => root) ** 2 / (2 * budgetPerS * changesPerS);
+  return { expectedMs: (stretch * waitedMs) / changesPerS, leastMs: leastS * 1000 };
+}
+
 export function withJitter(intervalMs: number, random: Random): number {
   return Math.round(intervalMs * (1 - JITTER + 2 * JITTER * random.unit()));
 }

@@ -5,7 +5,14 @@ import type { Metrics } from '../../kernel/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
 import { countRateClasses } from '../counts-store.ts';
 import { maximumAgeMs, type PollIntervals } from './intervals.ts';
-import { type IntervalBounds, pollsPerS, priceOf, type RateClass } from './price.ts';
+import {
+  type Delay,
+  delayOf,
+  type IntervalBounds,
+  pollsPerS,
+  priceOf,
+  type RateClass,
+} from './price.ts';
 
 export interface Pricing {
   /** In seconds of undetected change, as of price.ts. */
@@ -17,6 +24,8 @@ export interface Pricing {
   /** Polls of steady targets per second, of all daemons, and the mean interval of a target. */
   perS: number;
   intervalMs: number | null;
+  /** By the learned change rates; undefined without targets. */
+  delay: Delay | undefined;
   /** When the target polled longest ago was polled; null if none was. Some seconds old. */
   oldestPollAt: Instant | null;
 }
@@ -25,7 +34,16 @@ interface Deps {
   db: Db;
   clock: Clock;
   budget: BudgetView;
-  metrics: Pick<Metrics, 'pollPrice' | 'pollBudget' | 'pollInterval' | 'maximumAge' | 'oldestPoll'>;
+  metrics: Pick<
+    Metrics,
+    | 'pollPrice'
+    | 'pollBudget'
+    | 'pollInterval'
+    | 'expectedDelay'
+    | 'leastDelay'
+    | 'maximumAge'
+    | 'oldestPoll'
+  >;
   settings: PollIntervals & { minGapMs: number };
 }
 
@@ -45,12 +63,15 @@ export function makePricing(deps: Deps) {
     const price = priceOf(classes, budgetPerS, bounds);
     const perS = Math.min(pollsPerS(classes, price, bounds), budgetPerS);
     const intervalMs = perS > 0 ? (targets / perS) * 1000 : null;
+    const delay = delayOf(classes, { price, perS, budgetPerS }, bounds);
+    metrics.expectedDelay.set((delay?.expectedMs ?? 0) / 1000);
+    metrics.leastDelay.set((delay?.leastMs ?? 0) / 1000);
     metrics.pollPrice.set(price);
     metrics.pollBudget.set(budgetPerS);
     metrics.pollInterval.set((intervalMs ?? 0) / 1000);
     metrics.maximumAge.set(maxMs / 1000);
     metrics.oldestPoll.set(Math.max(0, clock.now() - (oldestPollAt ?? clock.now())) / 1000);
-    return { price, bounds, budgetPerS, perS, intervalMs, oldestPollAt };
+    return { price, bounds, budgetPerS, perS, intervalMs, delay, oldestPollAt };
   };
   return Object.assign(pricing, {
     /** The guaranteed maximum age if so many targets are added to those that there are now. */

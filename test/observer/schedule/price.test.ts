@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  delayOf,
   pollsPerS,
   priceOf,
   type RateClass,
@@ -99,5 +100,47 @@ describe('The price', () => {
         expect(gap).toBeLessThanOrEqual(BOUNDS.maxMs);
       }),
     );
+  });
+});
+
+describe('The expected delay of a change', () => {
+  const perS = 5;
+
+  it('By unequal rates it is within a tenth of the least possible one', () => {
+    const classes = [
+      { targets: 300, root: 0.01 },
+      { targets: 50, root: 0.1 },
+      { targets: 3, root: 0.5 },
+    ];
+    const bounds = { minMs: 100, maxMs: 900_000 };
+    const price = priceOf(classes, perS, bounds);
+    const delay = delayOf(classes, { price, perS, budgetPerS: perS }, bounds);
+    const eta = (delay?.leastMs ?? 0) / (delay?.expectedMs ?? 0);
+    expect(eta).toBeGreaterThan(0.9);
+    expect(eta).toBeLessThanOrEqual(1.000001);
+  });
+
+  it('Of equal targets it is half their interval, and more where the budget does not suffice', () => {
+    const classes = [{ targets: 1_000, root: EQUAL }];
+    const price = priceOf(classes, perS, BOUNDS);
+    const delay = delayOf(classes, { price, perS, budgetPerS: perS }, BOUNDS);
+    expect(delay?.expectedMs).toBeCloseTo(100_000, 0);
+    expect(delay?.leastMs).toBeCloseTo(100_000, 0);
+  });
+
+  it('It is at least the least possible one, whatever the targets and the budget', () => {
+    fc.assert(
+      fc.property(someClasses, somePerS, (classes, budgetPerS) => {
+        const bounds = boundsOf(classes, budgetPerS);
+        const price = priceOf(classes, budgetPerS, bounds);
+        const made = Math.min(pollsPerS(classes, price, bounds), budgetPerS);
+        const delay = delayOf(classes, { price, perS: made, budgetPerS }, bounds);
+        expect(delay?.leastMs).toBeLessThanOrEqual((delay?.expectedMs ?? 0) * 1.000001);
+      }),
+    );
+  });
+
+  it('Without targets there is none', () => {
+    expect(delayOf([], { price: 0, perS, budgetPerS: perS }, BOUNDS)).toBeUndefined();
   });
 });

@@ -14,7 +14,7 @@ export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
   const log = makeLog('silent');
   const pricing = async () => ({
     ...{ price: 1, budgetPerS: 1, perS: 1, intervalMs: 1_000, oldestPollAt: null },
-    bounds: { minMs: 500, maxMs: 60_000 },
+    ...{ bounds: { minMs: 500, maxMs: 60_000 }, delay: undefined },
   });
   const alertsOf = async (id: string, changed: Partial<AlertSettings> = settings) =>
     makeAlerts({

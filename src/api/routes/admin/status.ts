@@ -100,6 +100,15 @@ const status = z
         }),
         steady_per_s: z.number().openapi({ description: 'Of all daemons together' }),
         interval_ms: z.int().nullable().openapi({ description: 'Mean over all steady targets' }),
+        expected_delay_ms: z.int().nullable().openapi({
+          description: 'Mean time from a change to its poll, by the learned change rates',
+        }),
+        least_delay_ms: z.int().nullable().openapi({
+          description: 'The least such mean that any schedule reaches with this budget',
+        }),
+        eta: z.number().nullable().openapi({
+          description: 'The least delay divided by the expected one; 1 is best',
+        }),
         price_s: z.number().openapi({
           description: 'Seconds of undetected change that a poll must be expected to save',
         }),
@@ -153,13 +162,16 @@ function rolesOutput(living: readonly Role[][]) {
 }
 
 function pollingOutput(pricing: Pricing, nextDueAt: Instant | null) {
-  const { price, bounds, budgetPerS, perS, intervalMs, oldestPollAt } = pricing;
+  const { price, bounds, budgetPerS, perS, intervalMs, delay, oldestPollAt } = pricing;
   return {
     observation_age_max_ms: Math.round(bounds.maxMs),
     polling: {
       budget_per_s: budgetPerS,
       steady_per_s: perS,
       interval_ms: intervalMs === null ? null : Math.round(intervalMs),
+      expected_delay_ms: delay ? Math.round(delay.expectedMs) : null,
+      least_delay_ms: delay ? Math.round(delay.leastMs) : null,
+      eta: delay ? delay.leastMs / delay.expectedMs : null,
       price_s: price,
       oldest_poll_at: instantText(oldestPollAt),
       next_due_at: instantText(nextDueAt),
