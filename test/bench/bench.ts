@@ -7,6 +7,7 @@ import { delivery } from './delivery.ts';
 import { floods } from './floods.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
+import { operationList } from './history/operation-list.ts';
 import { report } from './history/report.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
@@ -25,6 +26,7 @@ const BENCHES: readonly Bench[] = [
   storage,
   storedHistory,
   report,
+  operationList,
   targets,
 ];
 
