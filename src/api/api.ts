@@ -33,6 +33,7 @@ import { addDecisions } from './routes/operations/decisions.ts';
 import { addOperations } from './routes/operations/operations.ts';
 import { addQuarantine } from './routes/operations/quarantine.ts';
 import { addReportedOperations } from './routes/operations/reported.ts';
+import { addTimeline } from './routes/operations/timeline.ts';
 
 export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
@@ -86,6 +87,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addDeadlines(router, { upstream, log, wake });
   addFreeze(router, { operations, wake });
   addOperations(router, { db });
+  addTimeline(router, { db, clock, webhooks });
   addReportedOperations(router, {
     reportedOperations,
     clock,

@@ -66,6 +66,7 @@ export {
   hasDueReports,
   listAccounts,
   listMovements,
+  listMovementsOf,
   listTransactions,
   type Movement,
   sumPostingRequests,

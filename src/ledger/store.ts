@@ -179,6 +179,17 @@ export async function listMovements(
     order by m.id desc limit ${page.limit}`;
 }
 
+/** The newest movements of tokens that one operation caused, the newest first. */
+export async function listMovementsOf(
+  { sql }: Queryable,
+  operationId: string,
+  limit: number,
+): Promise<Pick<Movement, 'kind' | 'fromAddr' | 'toAddr' | 'recordedAt'>[]> {
+  return sql<Movement[]>`
+    select kind, from_addr, to_addr, recorded_at from tallyhook.nft_movements
+    where operation_id = ${operationId} order by posting desc limit ${limit}`;
+}
+
 /** An account of a trial balance: exactly one of debit and credit is not zero, unless both are. */
 export interface TrialLine {
   account: string;

@@ -13,7 +13,7 @@ import * as store from './store.ts';
 
 export { cursorBefore, type FeedPage, type FeedQuery, readFeed } from './feed.ts';
 export { logIncidents } from './incidents.ts';
-export { countUnnumbered, endSubjects } from './store.ts';
+export { countUnnumbered, endSubjects, listSubjectEvents, type SubjectEvent } from './store.ts';
 export { makeTail } from './tail.ts';
 
 /**

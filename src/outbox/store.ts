@@ -131,6 +131,36 @@ export async function moveReader(tx: Tx, name: string, to: bigint): Promise<void
   await tx.sql`update tallyhook.feed set last_seq = ${to.toString()}::bigint where name = ${name}`;
 }
 
+/** An event of a subject, without its body. */
+export interface SubjectEvent {
+  id: string;
+  type: string;
+  subjectSeq: bigint;
+  recordedAt: Instant;
+}
+
+/**
+ * The first `limit` events of a subject that were recorded within these spans of time, which must
+ * not overlap. The rows of the spans are read: no index leads from a subject to its events.
+ */
+export async function listSubjectEvents(
+  { sql }: Queryable,
+  subject: string,
+  spans: readonly { from: Instant; until: Instant }[],
+  limit: number,
+): Promise<SubjectEvent[]> {
+  const [froms, untils] = [spans.map(({ from }) => from), spans.map(({ until }) => until)];
+  return sql<SubjectEvent[]>`
+    select e.id, e.type, e.subject_seq, e.recorded_at
+    from unnest(${froms.map(isoText)}::timestamptz[], ${untils.map(isoText)}::timestamptz[])
+      as s(first, ended)
+    cross join lateral (
+      select v.id, v.type, v.subject_seq, v.recorded_at from tallyhook.events v
+      where v.recorded_at >= s.first and v.recorded_at < s.ended and v.subject = ${subject}
+      offset 0) e
+    order by e.subject_seq limit ${limit}`;
+}
+
 /** The number of unnumbered events, up to `max`, and when the oldest was recorded. */
 export async function countUnnumbered(
   db: Queryable,

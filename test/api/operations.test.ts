@@ -51,6 +51,23 @@ describe('A list of operations', () => {
   });
 });
 
+describe('The timeline of an operation', () => {
+  it('The timeline has the events of the changes of state and no others', async () => {
+    const { status, body } = await api.call('GET', `/api/operations/${ids[0]}/timeline`);
+    expect(status).toBe(200);
+    expect(body.events).toEqual([
+      expect.objectContaining({ type: 'operation.accepted', deliveries: [] }),
+    ]);
+    expect(body).toMatchObject({ observations: [], postings: [], movements: [] });
+  });
+
+  it('The timeline of an operation that does not exist is refused', async () => {
+    const id = 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+    const { body } = await api.call('GET', `/api/operations/${id}/timeline`);
+    expect(body.code).toBe('not_found');
+  });
+});
+
 describe('One operation', () => {
   it('An operation shows numbers beyond 2^53 with all digits, and its transitions', async () => {
     const { body } = await api.call('GET', `/api/operations/${ids[0]}`);

@@ -84,6 +84,36 @@ describe('The console', () => {
     await check('an operation with evidence');
   });
 
+  it('An operation leads in words from its intent to observations, ledger and receivers', async () => {
+    const { ada } = rig.world;
+    await rig.subscribe('/all', ['operation.*']);
+    const answer = await rig.app.give(ada, 6_161);
+    const { data } = await rig.eventOf(answer, 'operation.settled');
+    const path = `/api/operations/${data.operation_id}/timeline`;
+    const timeline = await until(async () => {
+      const { json } = await rig.app.call('GET', path);
+      const sent = json.events.flatMap(({ deliveries }: { deliveries: object[] }) => deliveries);
+      const isDone = sent.every(({ state }: { state: string }) => state === 'delivered');
+      return json.postings.length > 0 && sent.length >= 2 && isDone ? json : undefined;
+    });
+    expect(timeline.events.map(({ type }: { type: string }) => type)).toEqual([
+      ...['operation.accepted', 'operation.settled'],
+    ]);
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open(`/operations/${data.operation_id}`);
+    const lines = page.locator('.timeline li');
+    await lines.filter({ hasText: 'observed: wallet' }).first().waitFor();
+    await lines
+      .filter({ hasText: /posted as give, transaction \d+: operator 1: .*\+6 161/ })
+      .waitFor();
+    await lines.filter({ hasText: 'event operation.settled' }).waitFor();
+    const delivery = lines.filter({ hasText: 'webhook of operation.settled' });
+    await delivery.getByText('delivered').waitFor();
+    await check('an operation from intent to delivery');
+    await delivery.getByRole('link').first().click();
+    await page.getByRole('heading', { name: 'operation.settled' }).waitFor();
+  });
+
   it('Writes are frozen and allowed again, with a reason', async () => {
     const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
     await open('/');

@@ -14,23 +14,14 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { instantText, wordsOf } from '../../kit/format.ts';
+import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
-import { causeWords, evidenceWords } from './evidence-words.ts';
+import { evidenceWords } from './evidence-words.ts';
 import type { OperationRow } from './operations.ts';
+import { type Recorded, Timeline } from './timeline.ts';
 
-interface Decision {
-  n: number;
-  outcome: string;
-  reason: string;
-  proposed_by: string;
-  proposed_at: string;
-  approved_by: string | null;
-  approved_at: string | null;
-}
-
-interface Operation extends OperationRow {
+interface Operation extends OperationRow, Recorded {
   source: string;
   owner: string | null;
   idempotency_key: string | null;
@@ -43,9 +34,6 @@ interface Operation extends OperationRow {
   answered_at: string | null;
   settled_at: string | null;
   expires_at: string | null;
-  decisions: Decision[];
-  transitions: { at: string; from_state: string | null; to_state: string; cause: string }[];
-  sends: { n: number; started_at: string; deadline_at: string; after: string | null }[];
   evidence: unknown;
   pre_image: unknown;
 }
@@ -60,7 +48,7 @@ export default function OperationView({ ids }: ViewProps) {
     <${Actions} operation=${data} path=${path} done=${reload} />
     <div class="columns">
       <${Card} title="What was asked"><${Facts} pairs=${factsOf(data)} /><//>
-      <${Card} title="What happened"><${History} operation=${data} /><//>
+      <${Card} title="What happened"><${Timeline} operation=${data} path=${path} /><//>
     </div>
     <${Card} title="Evidence">
       ${evidenceWords(data.state, data.evidence).map((text) => html`<p>${text}</p>`)}
@@ -99,31 +87,6 @@ function factsOf(o: Operation): [string, unknown][] {
     ['Known from', o.effective_basis],
     ['Expires', o.expires_at && html`<${Time} at=${o.expires_at} exact />`],
   ];
-}
-
-/** Transitions, sends and decisions in the order of time. */
-function History({ operation }: { operation: Operation }) {
-  const { transitions, sends, decisions } = operation;
-  const lines = [
-    ...transitions.map(({ at, to_state: state, cause }) => ({
-      at,
-      what: html`<${State} of=${state} /> <span>${causeWords(cause)}</span>`,
-    })),
-    ...sends.map(({ n, started_at: at, deadline_at: until, after }) => ({
-      at,
-      what: `send ${n}, deadline ${instantText(until)}${after ? `, after ${wordsOf(after)}` : ''}`,
-    })),
-    ...decisions.flatMap((d) => [
-      {
-        at: d.proposed_at,
-        what: `${d.proposed_by} proposed ${wordsOf(d.outcome)}: ${d.reason}`,
-      },
-      ...(d.approved_at ? [{ at: d.approved_at, what: `${d.approved_by} approved it` }] : []),
-    ]),
-  ].toSorted((a, b) => a.at.localeCompare(b.at));
-  return html`<ol class="timeline">
-    ${lines.map(({ at, what }) => html`<li><${Time} at=${at} exact /><span>${what}</span></li>`)}
-  </ol>`;
 }
 
 const RESOLVED = ['executed', 'not_executed', 'settled'];
@@ -182,8 +145,8 @@ function Actions({
         <${Order}
           label=${`Approve: ${wordsOf(waiting.outcome)}`}
           kind="danger"
-          text="The ledger is posted accordingly, and subscribers are told. Another owner than the
-            one who proposed it approves."
+          text="The ledger is posted accordingly, and subscribers get an event. Another owner
+            than the one who proposed it approves."
           order=${approve}
           done=${done}
         />

@@ -1,0 +1,150 @@
+/** What happened to an operation, in words and the order of time: from its intent to receivers. */
+
+import { useData } from '../../kit/api.ts';
+import { Amount, Code, Failed, State, Time, WalletLink } from '../../kit/elements.ts';
+import { instantText, wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { causeWords } from './evidence-words.ts';
+
+export interface Recorded {
+  decisions: {
+    n: number;
+    outcome: string;
+    reason: string;
+    proposed_by: string;
+    proposed_at: string;
+    approved_by: string | null;
+    approved_at: string | null;
+  }[];
+  transitions: { at: string; from_state: string | null; to_state: string; cause: string }[];
+  sends: { n: number; started_at: string; deadline_at: string; after: string | null }[];
+}
+
+interface Observation {
+  target: string;
+  unchanged_since: string;
+  ended_at: string;
+  result: string;
+  balance: string | null;
+  owner: string | null;
+}
+interface Posting {
+  transaction_id: string;
+  kind: string;
+  reverses: string | null;
+  recorded_at: string;
+  entries: { account: string; amount: string }[];
+}
+interface Movement {
+  kind: string;
+  from_addr: string | null;
+  to_addr: string | null;
+  recorded_at: string;
+}
+interface Delivery {
+  id: string;
+  endpoint_id: string;
+  state: string;
+  attempts: number;
+  created_at: string;
+  finished_at: string | null;
+}
+interface Later {
+  observations: Observation[];
+  postings: Posting[];
+  movements: Movement[];
+  events: { id: string; type: string; recorded_at: string; deliveries: Delivery[] }[];
+}
+
+interface Line {
+  at: string;
+  what: unknown;
+}
+
+/** What the operation itself records, and as soon as it is loaded what later stages recorded. */
+export function Timeline({ operation, path }: { operation: Recorded; path: string }) {
+  const { data, problem, reload } = useData<Later>(`${path}/timeline`, 10_000);
+  const lines = [...ownLines(operation), ...(data ? laterLines(data) : [])];
+  const ordered = lines.toSorted((a, b) => a.at.localeCompare(b.at));
+  return html`<ol class="timeline">
+      ${ordered.map(
+        ({ at, what }) => html`<li><${Time} at=${at} exact /><span>${what}</span></li>`,
+      )}
+    </ol>
+    <${Failed} problem=${problem} retry=${reload} />`;
+}
+
+function ownLines({ transitions, sends, decisions }: Recorded): Line[] {
+  return [
+    ...transitions.map(({ at, to_state: state, cause }) => ({
+      at,
+      what: html`<${State} of=${state} /> <span>${causeWords(cause)}</span>`,
+    })),
+    ...sends.map(({ n, started_at: at, deadline_at: until, after }) => ({
+      at,
+      what: `send ${n}, deadline ${instantText(until)}${after ? `, after ${wordsOf(after)}` : ''}`,
+    })),
+    ...decisions.flatMap((d) => [
+      {
+        at: d.proposed_at,
+        what: `${d.proposed_by} proposed ${wordsOf(d.outcome)}: ${d.reason}`,
+      },
+      ...(d.approved_at ? [{ at: d.approved_at, what: `${d.approved_by} approved it` }] : []),
+    ]),
+  ];
+}
+
+function laterLines({ observations, postings, movements, events }: Later): Line[] {
+  return [
+    ...observations.map((one) => ({ at: one.unchanged_since, what: observationWords(one) })),
+    ...postings.map((one) => ({ at: one.recorded_at, what: postingWords(one) })),
+    ...movements.map((one) => ({ at: one.recorded_at, what: movementWords(one) })),
+    ...events.flatMap(({ id, type, recorded_at: at, deliveries }) => [
+      { at, what: html`event ${type} <${Code} text=${id} />` },
+      ...deliveries.map((one) => ({
+        at: one.finished_at ?? one.created_at,
+        what: deliveryWords(type, one),
+      })),
+    ]),
+  ];
+}
+
+/** A series of polls with one result: what it showed, and until when. */
+function observationWords({ target, result, balance, owner, ended_at: until }: Observation) {
+  const [kind, name = '', token] = target.split(':');
+  const what =
+    kind === 'wallet'
+      ? html`wallet <${WalletLink} addr=${name} />`
+      : html`<a href=${`/tokens/${name}/${token}`}>token ${name}/${token}</a>`;
+  const end = html`<span class="muted">until <${Time} at=${until} exact /></span>`;
+  if (result === 'absent') return html`observed: ${what} was not found, ${end}`;
+  if (result === 'inconclusive') return html`observed: ${what} could not be read`;
+  return kind === 'wallet'
+    ? html`observed: ${what} held <${Amount} of=${balance} />, ${end}`
+    : html`observed: ${what} belonged to
+        ${owner ? html` <${WalletLink} addr=${owner} />` : ' nobody'}, ${end}`;
+}
+
+function postingWords({ transaction_id: id, kind, reverses, entries }: Posting) {
+  const lines = entries.map(({ account, amount }, n) => {
+    const addr = /^wallet:(.+)$/.exec(account)?.[1];
+    const name = addr ? html`wallet <${WalletLink} addr=${addr} />` : account.replace(':', ' ');
+    return html`${n > 0 ? ', ' : ''}${name}: <${Amount} of=${amount} signed />`;
+  });
+  return reverses === null
+    ? html`posted as ${wordsOf(kind)}, transaction ${id}: ${lines}`
+    : html`transaction ${reverses} reversed by transaction ${id}: ${lines}`;
+}
+
+function movementWords({ kind, from_addr: from, to_addr: to }: Movement) {
+  return html`the ledger records the token's ${wordsOf(kind)}
+    ${from && html` from <${WalletLink} addr=${from} />`}
+    ${to && html` to <${WalletLink} addr=${to} />`}`;
+}
+
+function deliveryWords(type: string, { id, endpoint_id: endpoint, state, attempts }: Delivery) {
+  const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
+  return html`<a href=${`/deliveries/${id}`}>webhook of ${type}</a> to${' '}
+    <${Code} text=${endpoint} href=${`/endpoints/${endpoint}`} />${' '}
+    <${State} of=${state} /> ${times}`;
+}
