@@ -14,6 +14,8 @@ export interface History {
   states: Map<string, State[]>;
   /** When no poll was allowed, or the service was down, oldest first. */
   silences: { from: number; until: number }[];
+  /** Polls without a usable answer: the address of a wallet, or that of tokens. */
+  failures: { at: number; of: string }[];
   /** The greatest age that a daemon guaranteed from then on, oldest first. */
   ages: { at: number; ms: number }[];
 }
@@ -21,7 +23,7 @@ export interface History {
 export const GONE = 'gone';
 
 export function newHistory(): History {
-  return { states: new Map(), silences: [], ages: [] };
+  return { states: new Map(), silences: [], failures: [], ages: [] };
 }
 
 export function noteState({ states }: History, subject: string, state: State): void {
@@ -57,6 +59,14 @@ export function guaranteedMs({ ages }: History, from: number, until: number): nu
   const valid = ages.filter(({ at }, i) => at < until && (ages[i + 1]?.at ?? until) > from);
   return Math.max(...valid.map(({ ms }) => ms));
 }
+
+/** How many polls of a subject, or of the list that it is in, failed between two instants. */
+export function failuresOf({ failures }: History, subject: string, from: number, until: number) {
+  const of = subject.startsWith('wallet:') ? subject.slice('wallet:'.length) : TOKENS;
+  return failures.filter((one) => one.of === of && one.at >= from && one.at < until).length;
+}
+
+export const TOKENS = 'tokens';
 
 export function walletSubject(addr: string): string {
   return `wallet:${addressKey(addr)}`;

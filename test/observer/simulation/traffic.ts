@@ -1,6 +1,8 @@
 /** What the service received: no poll before a deadline, and none beyond the budget. */
+import { addressKey } from '../../../src/kernel/addresses.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import type { Throttle } from './changes.ts';
+import { TOKENS } from './history.ts';
 import type { World } from './world.ts';
 
 export interface Traffic {
@@ -25,7 +27,7 @@ export function newTraffic(): Traffic {
 }
 
 /** Counts what the service received since the last call; its own log is bounded. */
-export function countTraffic({ sandbox }: World, traffic: Traffic): void {
+export function countTraffic({ sandbox, history }: World, traffic: Traffic): void {
   const received = sandbox.control.requests(traffic.counted, 100_000);
   traffic.counted = received.at(-1)?.n ?? traffic.counted;
   const polls = received.filter(({ path }) => !path.startsWith('/v1/oauth'));
@@ -36,6 +38,15 @@ export function countTraffic({ sandbox }: World, traffic: Traffic): void {
       traffic.early.push(...together.map(({ path }) => `${at - traffic.blockedUntil} ms ${path}`));
     for (const poll of together) count(traffic, poll);
   }
+  for (const { at, query } of polls.filter(hasFailed)) {
+    const addr = new URLSearchParams(query).get('addr');
+    history.failures.push({ at, of: addr === null ? TOKENS : addressKey(addr) });
+  }
+}
+
+/** Stale lists and shifted pages are answers like any other. */
+function hasFailed({ fault, status }: Received): boolean {
+  return status !== 200 || ['truncated', 'garbled'].includes(fault ?? '');
 }
 
 function count(traffic: Traffic, { at, fault }: Received): void {

@@ -3,7 +3,7 @@ import type { Db } from '../../../src/db/connect.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { must } from '../../../src/kernel/errors.ts';
 import { type Json, parseJson } from '../../../src/kernel/json.ts';
-import { GONE, guaranteedMs, pollableMs, type State, textOf } from './history.ts';
+import { failuresOf, GONE, guaranteedMs, pollableMs, type State, textOf } from './history.ts';
 import type { World } from './world.ts';
 
 export interface Verdict {
@@ -21,7 +21,8 @@ export interface Verdict {
 
 /**
  * In guaranteed ages: a wallet is found within one, and as a drift by the second poll; a token by a
- * walk that may just have passed its page, its absence by the walk after it and two polls.
+ * walk that may just have passed its page, its absence by the walk after it and two polls. Each
+ * poll that fails is repeated within one more.
  */
 const BOUND = { wallet: 2, token: 3 };
 
@@ -106,7 +107,8 @@ function compare(world: World, verdict: Verdict, { subject, states, found }: Com
     }
     const isNew = state.value !== known;
     if (at !== undefined) known = state.value;
-    const boundMs = ages * guaranteedMs(world.history, state.at, until);
+    const polls = ages + failuresOf(world.history, subject, state.at, until);
+    const boundMs = polls * guaranteedMs(world.history, state.at, until);
     // What came back before a poll was never away for the daemon.
     if (!isNew || pollableMs(world.history, state.at, until) <= boundMs) continue;
     verdict.lasting += 1;
