@@ -697,7 +697,7 @@ CREATE INDEX "operations_by_released_key" ON "tallyhook"."operations" USING btre
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_time" ON "tallyhook"."operations" USING btree ("recorded_at");--> statement-breakpoint
-CREATE INDEX "operations_by_state" ON "tallyhook"."operations" USING btree ("state","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_state" ON "tallyhook"."operations" USING btree ("state","recorded_at","kind");--> statement-breakpoint
 CREATE INDEX "operations_by_kind" ON "tallyhook"."operations" USING btree ("kind","recorded_at");--> statement-breakpoint
 CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree (lower(from_addr),"recorded_at") WHERE from_addr is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree (lower(to_addr),"recorded_at") WHERE to_addr is not null;--> statement-breakpoint

@@ -762,7 +762,7 @@ CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WH
 CREATE INDEX operations_by_kind ON tallyhook.operations USING btree (kind, recorded_at);
 CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference, recorded_at) WHERE (reference IS NOT NULL);
 CREATE INDEX operations_by_released_key ON tallyhook.operations USING btree (idempotency_key) WHERE ((idempotency_key IS NOT NULL) AND (NOT key_held));
-CREATE INDEX operations_by_state ON tallyhook.operations USING btree (state, recorded_at);
+CREATE INDEX operations_by_state ON tallyhook.operations USING btree (state, recorded_at, kind);
 CREATE INDEX operations_by_time ON tallyhook.operations USING btree (recorded_at);
 CREATE INDEX operations_by_to ON tallyhook.operations USING btree (lower(to_addr), recorded_at) WHERE (to_addr IS NOT NULL);
 CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id, recorded_at) WHERE (contract_id IS NOT NULL);

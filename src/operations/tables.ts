@@ -115,7 +115,7 @@ export const operations = tallyhook.table(
       .where(sql`source = 'report' and tx_hash is not null`),
     // Lists, newest first. Those of columns that most writes lack are partial.
     index('operations_by_time').on(t.recordedAt),
-    index('operations_by_state').on(t.state, t.recordedAt),
+    index('operations_by_state').on(t.state, t.recordedAt, t.kind),
     index('operations_by_kind').on(t.kind, t.recordedAt),
     index('operations_by_from')
       .on(sql`lower(from_addr)`, t.recordedAt)
