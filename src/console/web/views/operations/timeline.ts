@@ -128,8 +128,10 @@ function observationWords({ target, result, balance, owner, ended_at: until }: O
 function postingWords({ transaction_id: id, kind, reverses, entries }: Posting) {
   const lines = entries.map(({ account, amount }, n) => {
     const addr = /^wallet:(.+)$/.exec(account)?.[1];
-    const name = addr ? html`wallet <${WalletLink} addr=${addr} />` : account.replace(':', ' ');
-    return html`${n > 0 ? ', ' : ''}${name}: <${Amount} of=${amount} signed />`;
+    const name = addr
+      ? html`wallet <${WalletLink} addr=${addr} />`
+      : `${account.replace(':', ' ')}:`;
+    return html`${n > 0 ? ', ' : ''}${name} <${Amount} of=${amount} signed />`;
   });
   return reverses === null
     ? html`posted as ${wordsOf(kind)}, transaction ${id}: ${lines}`
