@@ -2,6 +2,7 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import { isProposed } from './decisions/proposed-store.ts';
 import type { Effect } from './effects/effects.ts';
 import type { Operation } from './operation.ts';
 
@@ -217,6 +218,8 @@ export interface OperationFilter {
   txHash?: string | undefined;
   idempotencyKey?: string | undefined;
   reference?: string | undefined;
+  /** Only undecided ones whose proposal waits for another owner. */
+  proposed?: boolean | undefined;
   since?: Instant | undefined;
   until?: Instant | undefined;
   /** Continue after this id (ids sort by time), newest first. */
@@ -259,6 +262,7 @@ function listConditions(sql: Sql, f: OperationFilter) {
     }
     ${f.state ? sql`and o.state = ${f.state}` : sql``}
     ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
+    ${f.proposed ? sql`and ${isProposed(sql)}` : sql``}
     ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
     ${token ? sql`and o.token_id = ${token}::numeric` : sql``}
     ${txLogNo ? few(sql`p.tx_log_no = ${txLogNo}::numeric`) : sql``}

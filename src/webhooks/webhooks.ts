@@ -25,6 +25,7 @@ import type { WebhookSettings } from './settings.ts';
 
 export {
   type Attempt,
+  countExhausted,
   countPending,
   type Delivery,
   listAttemptActivity,
@@ -44,6 +45,7 @@ export {
   reencryptEndpoints,
 } from './endpoints/reencryption.ts';
 export { SCHEMES } from './endpoints/signing.ts';
+export { countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 

@@ -58,7 +58,16 @@ describe('A decision', () => {
   it('A proposed outcome takes effect when another owner approves it, and the ledger follows', async () => {
     const id = await undecided();
     const before = await api.balance(ADDR_B);
+    const waiting = async () => {
+      const { body } = await api.call('GET', '/api/operations?proposed=true');
+      const status = await api.call('GET', '/api/status');
+      const { open } = status.body as unknown as { open: { outcomes_proposed: number } };
+      expect(body.data.length).toBe(open.outcomes_proposed);
+      return body.data.map((one) => one.id);
+    };
+    expect(await waiting()).toEqual([]);
     const proposed = await decide(id, 'executed');
+    expect(await waiting()).toEqual([id]);
     expect(proposed.body).toMatchObject({ n: 1, proposed_by: 'ann', approved_by: null });
     expect(await api.balance(ADDR_B)).toBe(before);
     const { body } = await approve(id);

@@ -86,6 +86,35 @@ describe('An endpoint', () => {
     expect(await change({ headers: {} })).toEqual([[], []]);
   });
 
+  it('Endpoints that fail, and deliveries that failed for good, are counted as they are listed', async () => {
+    const counts = async () => {
+      const { body } = await api.call('GET', '/api/status');
+      const failing = await api.call('GET', '/api/endpoints?failing=true');
+      const exhausted = await api.call('GET', '/api/deliveries?state=exhausted');
+      expect(body.webhooks).toEqual({
+        endpoints_failing: failing.body.data.length,
+        deliveries_exhausted: exhausted.body.data.length,
+      });
+      return [failing, exhausted].map(({ body: { data } }) => data.map(({ id }) => id));
+    };
+    expect(await counts()).toEqual([[], []]);
+    const made = await api.call('POST', '/api/endpoints', { body: { url } });
+    const { id } = made.body;
+    await api.call('POST', `/api/endpoints/${id}/test`);
+    const { sql } = api.database.owner;
+    const [delivery] = await sql<{ id: string }[]>`
+      update tallyhook.deliveries set state = 'exhausted' where endpoint_id = ${id} returning id`;
+    await sql`
+      update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${id}`;
+    expect(await counts()).toEqual([[id], [delivery?.id]]);
+    await sql`update tallyhook.endpoints set state = 'disabled', state_reason = 'requested'
+      where id = ${id}`;
+    expect((await counts())[0]).toEqual([]);
+    await sql`update tallyhook.endpoints set state_reason = 'failing' where id = ${id}`;
+    expect((await counts())[0]).toEqual([id]);
+    await api.call('DELETE', `/api/endpoints/${id}`);
+  });
+
   it('An endpoint can be tested, disabled, enabled and deleted', async () => {
     const { body } = await api.call('POST', '/api/endpoints', { body: { url } });
     const path = `/api/endpoints/${body.id}`;

@@ -39,10 +39,17 @@ describe('The pages of webhooks', () => {
     await page.getByRole('link', { name: `${receiver.url}/orders` }).click();
     await page.locator('.pill.bad', { hasText: 'fail' }).first().waitFor();
     await check('an endpoint that fails');
+    await open('/');
+    await page.getByRole('link', { name: 'endpoints fail' }).click();
+    await page.getByRole('link', { name: `${receiver.url}/orders` }).click();
+    await page.getByRole('button', { name: 'Retry what failed' }).waitFor();
     receiver.answer(204, {}, '/orders');
     await page.getByRole('button', { name: 'Retry what failed' }).click();
     await page.locator('dialog button[type=submit]').click();
     await page.locator('.pill.good', { hasText: 'healthy' }).waitFor();
+    expect((await rig.app.call('GET', '/api/endpoints?failing=true')).json.data).toEqual([]);
+    const { json } = await rig.app.call('GET', '/api/status');
+    expect(json.webhooks).toEqual({ endpoints_failing: 0, deliveries_exhausted: 0 });
     expect(await page.locator('main').textContent()).not.toContain(secret);
   });
 

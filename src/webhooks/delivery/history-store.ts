@@ -160,6 +160,14 @@ export async function countPending(
   return rows[0] ?? { waiting: 0, since: null };
 }
 
+/** Deliveries whose every attempt failed, counted up to `max`. */
+export async function countExhausted({ sql }: Queryable, max: number): Promise<number> {
+  const rows = await sql<{ count: number }[]>`
+    select count(*)::int as count from (
+      select from tallyhook.deliveries where state = 'exhausted' limit ${max}) x`;
+  return rows[0]?.count ?? 0;
+}
+
 /** Attempts in one step of time. */
 export interface AttemptActivity {
   /** Start of the step. */

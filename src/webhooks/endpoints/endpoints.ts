@@ -45,7 +45,7 @@ export const HELD_CHOICES = ['release', 'skip'] as const;
 export type HeldChoice = (typeof HELD_CHOICES)[number];
 
 type EndpointWithHealth = Endpoint & { health: Health };
-type Page = { after: string; limit: number };
+type Page = { after: string; limit: number; failing?: boolean | undefined };
 
 const PUBLIC_KEYS_MAX = 1_000;
 
@@ -119,9 +119,9 @@ export function makeEndpoints(deps: EndpointsDeps) {
 
 async function list(
   { db, encryption, clock }: EndpointsDeps,
-  { after, limit }: Page,
+  { after, limit, failing }: Page,
 ): Promise<EndpointWithHealth[]> {
-  const rows = await store.listEndpoints(db.orm, after, limit);
+  const rows = await store.listEndpoints(db.orm, after, limit, failing);
   const ids = rows.map(({ id }) => id);
   const healths = await store.findHealths(db.orm, ids);
   const now = clock.now();

@@ -1,5 +1,5 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
-import type { Orm, Tx } from '../../db/connect.ts';
+import type { Orm, Queryable, Tx } from '../../db/connect.ts';
 import {
   and,
   asc,
@@ -10,6 +10,7 @@ import {
   inArray,
   isNotNull,
   isNull,
+  or,
 } from '../../db/drizzle.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
@@ -49,13 +50,39 @@ export function lockEndpoints(orm: Orm, after: string, limit: number): Promise<E
   return pageAfter(orm, after, limit).for('update').execute();
 }
 
-export function listEndpoints(orm: Orm, after: string, limit: number): Promise<EndpointRow[]> {
-  return pageAfter(orm, after, limit).execute();
+/** @param failing only those that fail, or were disabled because they failed */
+export function listEndpoints(
+  orm: Orm,
+  after: string,
+  limit: number,
+  failing = false,
+): Promise<EndpointRow[]> {
+  return pageAfter(orm, after, limit, failing).execute();
 }
 
-function pageAfter(orm: Orm, after: string, limit: number) {
+function isFailing(orm: Orm) {
+  const ids = orm.select({ id: endpointHealth.endpointId }).from(endpointHealth);
+  return or(
+    and(
+      eq(endpoints.state, 'enabled'),
+      inArray(endpoints.id, ids.where(gt(endpointHealth.consecutiveFailures, 0))),
+    ),
+    and(eq(endpoints.state, 'disabled'), inArray(endpoints.stateReason, ['failing', 'gone'])),
+  );
+}
+
+/** Endpoints that fail, or were disabled because they failed. */
+export async function countFailing({ orm }: Pick<Queryable, 'orm'>): Promise<number> {
+  const query = orm.select({ n: count() }).from(endpoints);
+  const rows = await query.where(and(isLive, isFailing(orm)));
+  return Number(rows[0]?.n ?? 0);
+}
+
+function pageAfter(orm: Orm, after: string, limit: number, failing = false) {
   const page = orm.select(COLUMNS).from(endpoints);
-  const rest = page.where(and(isLive, gt(endpoints.id, after)));
+  const rest = page.where(
+    and(isLive, gt(endpoints.id, after), failing ? isFailing(orm) : undefined),
+  );
   return rest.orderBy(asc(endpoints.id)).limit(limit);
 }
 

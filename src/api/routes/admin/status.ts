@@ -9,6 +9,8 @@ import {
   findService,
   type Pricing,
 } from '../../../observer/observer.ts';
+import { countProposed } from '../../../operations/operations.ts';
+import { countExhausted, countFailing } from '../../../webhooks/webhooks.ts';
 import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
@@ -79,6 +81,13 @@ const status = z
       oldest_drift_at: instant.nullable(),
       drifts_unassigned: z.int(),
       drifts_proposed: z.int().openapi({ description: 'They wait for the approval of an owner' }),
+      outcomes_proposed: z.int().openapi({
+        description: 'Undecided operations whose proposal waits for another owner',
+      }),
+    }),
+    webhooks: z.object({
+      endpoints_failing: z.int().openapi({ description: 'They fail, or failures disabled them' }),
+      deliveries_exhausted: z.int().openapi({ description: 'Every attempt failed' }),
     }),
     quarantined: z
       .object({ operation: z.int(), posting_request: z.int(), observation: z.int() })
@@ -204,7 +213,12 @@ export function budgetOutput(upstream: ApiDeps['upstream']) {
 }
 
 async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: number) {
-  const counts = await readCounts(db, now, staleAfterMs);
+  const [counts, outcomesProposed, endpointsFailing, deliveriesExhausted] = await Promise.all([
+    readCounts(db, now, staleAfterMs),
+    countProposed(db, COUNT_MAX),
+    countFailing(db),
+    countExhausted(db, COUNT_MAX),
+  ]);
   const { stages, operations, drifts, driftMedianMs, quarantined, staleWallets } = counts;
   const oldestOf = (state: string) =>
     instantText(operations.find((open) => open.state === state)?.oldestAt ?? null);
@@ -222,6 +236,11 @@ async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: numbe
       oldest_drift_at: instantText(drifts.oldestAt),
       drifts_unassigned: drifts.unassigned,
       drifts_proposed: drifts.proposed,
+      outcomes_proposed: outcomesProposed,
+    },
+    webhooks: {
+      endpoints_failing: endpointsFailing,
+      deliveries_exhausted: deliveriesExhausted,
     },
     drift_resolution_median_s: driftMedianMs === null ? null : driftMedianMs / 1000,
     quarantined,

@@ -99,16 +99,25 @@ const params = z.object({ id: idInput('ep') });
 const request = z.object({ params });
 const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' as const };
 
+const filters = z.strictObject({
+  ...paging,
+  failing: z
+    .literal('true')
+    .optional()
+    .openapi({ description: 'Only those that fail, or that failures disabled' }),
+});
+
 export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
   router.list({
     ...base,
     path: '/api/endpoints',
     scope: 'read',
     summary: 'List endpoints and their health, oldest first',
-    request: z.object({ query: z.strictObject(paging) }),
+    request: z.object({ query: filters }),
     item: detail,
     parsePosition: idPosition('ep'),
-    list: async (_, { after = '', limit }) => webhooks.listEndpoints({ after, limit }),
+    list: async ({ query }, { after = '', limit }) =>
+      webhooks.listEndpoints({ after, limit, failing: query.failing === 'true' }),
     output: detailOutput,
     position: ({ id }) => id,
   });

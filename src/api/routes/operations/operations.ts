@@ -67,27 +67,30 @@ const detail = operation
 
 const base = { tag: 'operations', scope: 'read' as const };
 
+const filters = z.strictObject({
+  ...paging,
+  state: z.enum(STATES).optional(),
+  kind: z.enum(KINDS).optional(),
+  addr: addressInput.optional(),
+  contract_id: decimalInput.optional(),
+  token_id: decimalInput.optional(),
+  tx_log_no: decimalInput.optional(),
+  tx_hash: txHashInput.optional(),
+  idempotency_key: textInput(1_000).optional(),
+  reference: textInput(1_000).optional(),
+  proposed: z.literal('true').optional().openapi({
+    description: 'Only undecided operations whose proposal waits for another owner',
+  }),
+  since: instantInput.optional(),
+  until: instantInput.optional(),
+});
+
 export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
   router.list({
     ...base,
     path: '/api/operations',
     summary: 'List operations, newest first',
-    request: z.object({
-      query: z.strictObject({
-        ...paging,
-        state: z.enum(STATES).optional(),
-        kind: z.enum(KINDS).optional(),
-        addr: addressInput.optional(),
-        contract_id: decimalInput.optional(),
-        token_id: decimalInput.optional(),
-        tx_log_no: decimalInput.optional(),
-        tx_hash: txHashInput.optional(),
-        idempotency_key: textInput(1_000).optional(),
-        reference: textInput(1_000).optional(),
-        since: instantInput.optional(),
-        until: instantInput.optional(),
-      }),
-    }),
+    request: z.object({ query: filters }),
     item: operation,
     parsePosition: idPosition('op'),
     list: ({ query }, { after: before, limit }) =>
@@ -101,6 +104,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         txHash: query.tx_hash,
         idempotencyKey: query.idempotency_key,
         reference: query.reference,
+        proposed: query.proposed === 'true',
         since: query.since,
         until: query.until,
         before,

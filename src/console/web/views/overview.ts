@@ -35,7 +35,9 @@ interface Status {
     oldest_drift_at: string | null;
     drifts_unassigned: number;
     drifts_proposed: number;
+    outcomes_proposed: number;
   };
+  webhooks: { endpoints_failing: number; deliveries_exhausted: number };
   quarantined: Record<string, number>;
   drift_resolution_median_s: number | null;
   stale_wallets: number;
@@ -53,7 +55,7 @@ interface Task {
   href: string;
 }
 
-function tasksOf({ open, quarantined, stale_wallets: stale }: Status): Task[] {
+function tasksOf({ open, webhooks, quarantined, stale_wallets: stale }: Status): Task[] {
   const { undecided = 0, unknown = 0 } = open.operations;
   const held = Object.values(quarantined).reduce((sum, n) => sum + n, 0);
   const tasks: Task[] = [
@@ -66,12 +68,28 @@ function tasksOf({ open, quarantined, stale_wallets: stale }: Status): Task[] {
       ...{ since: open.oldest_drift_at, href: '/drifts' },
     },
     {
-      ...{ tone: 'warn', count: open.drifts_proposed, what: 'proposals wait for another owner' },
+      ...{
+        tone: 'warn',
+        count: open.drifts_proposed,
+        what: 'drift proposals wait for another owner',
+      },
       href: '/drifts?state=proposed',
     },
     {
       ...{ tone: 'warn', count: unknown, what: 'operations have an unknown outcome' },
       ...{ since: open.oldest_unknown_at, href: '/operations?state=unknown' },
+    },
+    {
+      ...{ tone: 'warn', count: open.outcomes_proposed },
+      ...{ what: 'outcome proposals wait for another owner', href: '/operations?proposed=true' },
+    },
+    {
+      ...{ tone: 'bad', count: webhooks.endpoints_failing, what: 'endpoints fail' },
+      href: '/endpoints?failing=true',
+    },
+    {
+      ...{ tone: 'warn', count: webhooks.deliveries_exhausted },
+      ...{ what: 'deliveries failed for good', href: '/deliveries?state=exhausted' },
     },
     { tone: 'bad', count: held, what: 'rows are quarantined', href: '/quarantine' },
     { tone: 'warn', count: stale, what: 'wallets have not been observed lately', href: '/wallets' },

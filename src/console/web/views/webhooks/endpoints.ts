@@ -1,8 +1,9 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
-import { call, useList } from '../../kit/api.ts';
+import { call, useList, withQuery } from '../../kit/api.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
-import { Card, ListTable, Time, View } from '../../kit/elements.ts';
+import { Card, Choice, ListTable, Time, View } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type Endpoint, HealthPill, typesText } from './health.ts';
 import { type NewSecret, SecretCard } from './secret.ts';
@@ -37,7 +38,8 @@ export function endpointInput({ url, description, event_types, ordering, rate_pe
 }
 
 export default function Endpoints(_: ViewProps) {
-  const list = useList<Endpoint>('/api/endpoints?limit=50');
+  const failing = usePlace().query.get('failing') ?? '';
+  const list = useList<Endpoint>(withQuery('/api/endpoints', { limit: '50', failing }));
   const [made, setMade] = useState<NewSecret | undefined>(undefined);
   const create = async (values: Values) =>
     setMade(await call('POST', '/api/endpoints', endpointInput(values)));
@@ -55,11 +57,23 @@ export default function Endpoints(_: ViewProps) {
   >
     ${made && html`<${SecretCard} made=${made} done=${() => setMade(undefined)} />`}
     <${Card}>
+      <div class="filters">
+        <${Choice}
+          name="Health"
+          value=${failing}
+          options=${[['', 'any health'], ['true', 'failing']]}
+          onChange=${(value: string) => setQuery({ failing: value })}
+        />
+      </div>
       <${ListTable}
         list=${list}
         columns=${COLUMNS}
         keyOf=${({ id }: Endpoint) => id}
-        empty="No endpoint yet. Create one, or read the events from the feed at /api/events."
+        empty=${
+          failing
+            ? 'No endpoint fails.'
+            : 'No endpoint yet. Create one, or read the events from the feed at /api/events.'
+        }
       />
     <//>
   <//>`;
