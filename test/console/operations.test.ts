@@ -58,7 +58,16 @@ describe('The console', () => {
       .first()
       .waitFor();
     const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'));
-    await ben.open(`/operations/${id}`);
+    if (ended === 'undecided') {
+      await ben.open('/');
+      await ben.page
+        .getByRole('link', { name: 'outcome proposals wait for another owner' })
+        .click();
+      await ben.page.getByText('Only with a proposal that waits').waitFor();
+      await ben.page.locator('tbody a').first().click();
+    } else {
+      await ben.open(`/operations/${id}`);
+    }
     await ben.page.getByRole('button', { name: /^Approve/ }).click();
     await ben.page.locator('dialog button[type=submit]').click();
     await ben.page.getByText(/ben approved it/).waitFor();
@@ -112,6 +121,29 @@ describe('The console', () => {
     await check('an operation from intent to delivery');
     await delivery.getByRole('link').first().click();
     await page.getByRole('heading', { name: 'operation.settled' }).waitFor();
+  });
+
+  it('Operations are found by idempotency key and by time, and the filters are in the address', async () => {
+    const key = 'find-me-0123456789abcdef';
+    await rig.app.give(rig.world.ada, 3_131, { 'idempotency-key': key });
+    await rig.app.give(rig.world.ada, 3_132);
+    const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open('/operations');
+    const rows = page.locator('tbody tr');
+    await rows.filter({ hasText: '3 132' }).waitFor();
+    await page.getByText('More filters').click();
+    await page.fill('input[name=key]', key);
+    await page.getByRole('button', { name: 'Find' }).click();
+    await rows.filter({ hasText: '3 132' }).waitFor({ state: 'detached' });
+    await rows.filter({ hasText: '3 131' }).waitFor();
+    await page.reload();
+    await rows.filter({ hasText: '3 131' }).waitFor();
+    await page.fill('input[name=until]', '2020-01-01T00:00:00');
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.getByText('No operation matches').waitFor();
+    const { searchParams } = new URL(page.url());
+    expect(searchParams.get('key')).toBe(key);
+    expect(new Date(searchParams.get('until') ?? '').getFullYear()).toBeLessThan(2021);
   });
 
   it('Writes are frozen and allowed again, with a reason', async () => {

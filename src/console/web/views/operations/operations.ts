@@ -13,7 +13,7 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { wordsOf } from '../../kit/format.ts';
+import { instantText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -61,14 +61,22 @@ function filterOf(text: string): Record<string, string> {
 
 export default function Operations(_: ViewProps) {
   const { query } = usePlace();
-  const [state, kind, text] = ['state', 'kind', 'query'].map((name) => query.get(name) ?? '');
+  const [state, kind, text, proposed] = ['state', 'kind', 'query', 'proposed'].map(
+    (name) => query.get(name) ?? '',
+  );
+  const more = Object.fromEntries(MORE.map((name) => [name, query.get(name) ?? '']));
   const list = useList<OperationRow>(
-    withQuery('/api/operations', { limit: '50', state, kind, ...filterOf(text ?? '') }),
+    withQuery('/api/operations', {
+      ...{ limit: '50', state, kind, proposed, ...moreOf(more), ...filterOf(text ?? '') },
+    }),
   );
   const find = (event: Event) => {
-    const { query: given = '' } = valuesOf(event);
+    const { query: given = '', since, until, ...values } = valuesOf(event);
     if (given.startsWith('op_')) go(`/operations/${encodeURIComponent(given)}`);
-    else setQuery({ query: given });
+    else {
+      const { token = '', key = '' } = values;
+      setQuery({ query: given, token, key, since: toIso(since), until: toIso(until) });
+    }
   };
   const options = (names: string[], all: string) =>
     [['', all], ...names.map((name) => [name, wordsOf(name)])] as [string, string][];
@@ -92,6 +100,13 @@ export default function Operations(_: ViewProps) {
           <input name="query" type="search" value=${text} spellcheck=${false} />
         </label>
         <button type="submit">Find</button>
+        ${
+          proposed &&
+          html`<button type="button" class="quiet" onClick=${() => setQuery({ proposed: '' })}>
+            Only with a proposal that waits ✕
+          </button>`
+        }
+        <${MoreFilters} values=${more} />
       </form>
     <//>
     <${Card}>
@@ -103,6 +118,51 @@ export default function Operations(_: ViewProps) {
       />
     <//>
   <//>`;
+}
+
+/** Further filters by their names in the address. */
+const MORE = ['since', 'until', 'token', 'key'] as const;
+type More = Record<string, string>;
+
+function moreOf({ since, until, token = '', key }: More) {
+  const [contract, id] = token.split('/');
+  return { since, until, contract_id: contract, token_id: id, idempotency_key: key };
+}
+
+/** An input of local time without a zone, as an instant; and back. */
+function toIso(local: string | undefined): string {
+  const at = new Date(local ?? '');
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}
+function toLocal(iso: string | undefined): string {
+  return toIso(iso) && instantText(iso ?? '').replace(' ', 'T');
+}
+
+function MoreFilters({ values }: { values: More }) {
+  const time = (name: string, label: string) => html`<label class="field">
+    <span>${label}</span>
+    <input name=${name} type="datetime-local" step="1" value=${toLocal(values[name])} />
+  </label>`;
+  return html`<details class="more" open=${Object.values(values).some(Boolean)}>
+    <summary>More filters</summary>
+    <div class="filters">
+      ${time('since', 'Recorded from')} ${time('until', 'Recorded before')}
+      <label class="field">
+        <span>Contract, or contract/token</span>
+        <input
+          name="token"
+          value=${values.token}
+          pattern="[0-9]+(/[0-9]+)?"
+          title="Numbers, such as 12 or 12/345"
+          spellcheck=${false}
+        />
+      </label>
+      <label class="field grow">
+        <span>Idempotency key</span>
+        <input name="key" value=${values.key} spellcheck=${false} />
+      </label>
+    </div>
+  </details>`;
 }
 
 function partyOf({ from_addr: from, operation_no: operator }: OperationRow) {
