@@ -39,7 +39,12 @@ const options = new Command('bench')
   .option('--only <name>', `one of ${names.join(', ')}; ${long.join(', ')} only so`)
   .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
-  .option('--stored <list>', 'operations stored before, of history and report', sizesOf, [1e6, 5e6])
+  .option(
+    '--stored <list>',
+    'operations stored before, of history, report and operation-list',
+    sizesOf,
+    [1e6, 5e6],
+  )
   .option('--database-url <url>', 'gateway: compare this Postgres with the embedded one instead')
   .option('--json', 'print JSON')
   .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')
