@@ -626,6 +626,23 @@ CREATE TABLE "tallyhook"."deliveries" (
 	CONSTRAINT "deliveries_id_created_at_pk" PRIMARY KEY("id","created_at")
 ) PARTITION BY RANGE ("created_at");
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."replays" (
+	"id" text PRIMARY KEY NOT NULL,
+	"endpoint_id" text NOT NULL,
+	"since" timestamptz(3) NOT NULL,
+	"until" timestamptz(3) NOT NULL,
+	"event_types" text[] NOT NULL,
+	"which" text NOT NULL,
+	"state" text NOT NULL,
+	"position_at" timestamptz(3) NOT NULL,
+	"position_id" text NOT NULL,
+	"examined" integer DEFAULT 0 NOT NULL,
+	"queued" integer DEFAULT 0 NOT NULL,
+	"created_by" text NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"finished_at" timestamptz(3)
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."endpoint_health" (
 	"endpoint_id" text PRIMARY KEY NOT NULL,
 	"consecutive_failures" integer NOT NULL,
@@ -729,6 +746,7 @@ CREATE INDEX "report_files_due" ON "tallyhook"."report_files" USING btree ("due_
 CREATE INDEX "periods_by_end" ON "tallyhook"."periods" USING btree ("period_to");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "replays_running" ON "tallyhook"."replays" USING btree ("endpoint_id") WHERE state = 'running';--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint
 CREATE INDEX "deliveries_failed" ON "tallyhook"."deliveries" USING btree ("state","id") WHERE state in ('exhausted', 'cancelled');--> statement-breakpoint

@@ -426,6 +426,22 @@ create table tallyhook.quota (
   rises_from timestamp(3) with time zone,
   cleared_at timestamp(3) with time zone
 );
+create table tallyhook.replays (
+  id text not null,
+  endpoint_id text not null,
+  since timestamp(3) with time zone not null,
+  until timestamp(3) with time zone not null,
+  event_types text[] not null,
+  which text not null,
+  state text not null,
+  position_at timestamp(3) with time zone not null,
+  position_id text not null,
+  examined integer not null default 0,
+  queued integer not null default 0,
+  created_by text not null,
+  created_at timestamp(3) with time zone not null,
+  finished_at timestamp(3) with time zone
+);
 create table tallyhook.report_files (
   report_id text not null,
   format text not null,
@@ -697,6 +713,7 @@ alter table tallyhook.posting_requests add constraint posting_requests_amount_wh
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
+alter table tallyhook.replays add constraint replays_pkey PRIMARY KEY (id);
 alter table tallyhook.report_files add constraint report_files_report_id_format_pk PRIMARY KEY (report_id, format);
 alter table tallyhook.report_files add constraint report_files_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
@@ -781,6 +798,7 @@ CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE UNIQUE INDEX replays_running ON tallyhook.replays USING btree (endpoint_id) WHERE (state = 'running'::text);
 CREATE INDEX report_files_due ON tallyhook.report_files USING btree (due_at) WHERE (written_at IS NULL);
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
@@ -2345,6 +2363,7 @@ grant insert, select on tallyhook.periods to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.replays to tallyhook_writer;
 grant insert, select, update on tallyhook.report_files to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;

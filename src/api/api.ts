@@ -21,6 +21,7 @@ import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
+import { addReplays } from './routes/delivery/replays.ts';
 import { addDriftActions } from './routes/ledger/drift-actions.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
@@ -109,6 +110,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { webhooks });
   addDeliveries(router, { webhooks });
+  addReplays(router, { webhooks });
   addReports(router, { reports });
   addPeriods(router, { db, periods, wake });
   addKeys(router, { keys });

@@ -73,7 +73,7 @@ function addProcesses(program: Command): void {
       '    http://127.0.0.1:4000/v1/oauth/token',
     'curl -H \'content-type: application/json\' -d \'{"kind":"lost_answer"}\' \\\n' +
       '    http://127.0.0.1:4000/_sandbox/faults',
-  ).action(async (options) => exit((await import('./sandbox.ts')).runSandbox(options)));
+  ).action(async (options) => exit((await import('./demo/sandbox.ts')).runSandbox(options)));
 }
 
 /** Commands on the database and the configuration of this installation. */
@@ -162,6 +162,29 @@ function addDaemonRequests(program: Command): void {
       .option('--json', 'print JSON'),
     'npx tallyhook clear-deadlines --reason "the support of the service has lifted it"',
   ).action(async (options) => exit((await import('./remote.ts')).clearDeadlines(options)));
+
+  withExamples(
+    withRemote(program.command('replay'), 'key of the owner of the endpoint, with the scope manage')
+      .description('send the events of a time to an endpoint again, with the same ids')
+      .argument('<endpoint>', 'id of the endpoint')
+      .requiredOption(
+        '--since <time>',
+        'events recorded from then on: RFC 3339, or 30m, 6h, 7d ago',
+      )
+      .option('--until <time>', 'and before; by default now')
+      .option('--type <type...>', 'event types or group.*; by default all that it subscribes to')
+      .addOption(
+        new Option('--which <which>', 'deliveries that failed, events without one, or all')
+          .choices(['failed', 'missing', 'all'])
+          .default('failed'),
+      )
+      .option('--dry-run', 'only count')
+      .option('--json', 'print JSON'),
+    'npx tallyhook replay ep_… --since 6h --dry-run',
+    "npx tallyhook replay ep_… --since 2026-11-01T00:00:00Z --which all --type 'operation.*'",
+  ).action(async (endpoint, options) =>
+    exit((await import('./replay.ts')).runReplay(endpoint, options)),
+  );
 
   for (const [name, description, reason] of [
     ['freeze', 'stop all writes immediately, on every daemon', 'the operator key leaked'],

@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 
 export type IdPrefix =
   | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep')
-  | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr');
+  | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr' | 'rpl');
 
 export interface Ids {
   /** A new id such as `op_0190…`. The ids of one source increase strictly. */

@@ -37,6 +37,8 @@ export interface WebhookSettings {
   /** How long a rotated key keeps signing, unless the request says otherwise. */
   rotationOverlapMs: number;
   endpointsMax: number;
+  /** How long deliveries are kept; only events of that time can be replayed. */
+  keepMs: number;
   userAgent: string;
 }
 
@@ -76,5 +78,6 @@ export const defaults: WebhookSettings = {
   orderedWaitMaxMs: 15 * MINUTE,
   rotationOverlapMs: DAY,
   endpointsMax: 10_000,
+  keepMs: 90 * DAY,
   userAgent: 'Tallyhook/1 (webhooks)',
 };

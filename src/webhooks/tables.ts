@@ -13,6 +13,7 @@ import {
   primaryKey,
   sql,
   text,
+  uniqueIndex,
 } from '../db/drizzle.ts';
 
 export const endpoints = tallyhook.table('endpoints', {
@@ -118,4 +119,31 @@ export const attempts = tallyhook.table(
     responseHeaders: json('response_headers'),
   },
   (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] })],
+);
+
+/** Requests to send the events of a time again, worked through in the order of the events. */
+export const replays = tallyhook.table(
+  'replays',
+  {
+    id: text().primaryKey(),
+    endpointId: text('endpoint_id').notNull(),
+    /** Events recorded from then on, and before. */
+    since: instant().notNull(),
+    until: instant().notNull(),
+    /** Exact types or `group.*`; empty for all. */
+    eventTypes: text('event_types').array().notNull(),
+    /** failed, missing or all. */
+    which: text().notNull(),
+    /** running, done or cancelled. */
+    state: text().notNull(),
+    /** The last event that was examined. */
+    positionAt: instant('position_at').notNull(),
+    positionId: text('position_id').notNull(),
+    examined: integer().notNull().default(0),
+    queued: integer().notNull().default(0),
+    createdBy: text('created_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+    finishedAt: instant('finished_at'),
+  },
+  (t) => [uniqueIndex('replays_running').on(t.endpointId).where(sql`state = 'running'`)],
 );

@@ -21,6 +21,7 @@ import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
 import { exhaustedEvent, subjectOf } from './endpoints/events.ts';
 import { removeDeleted } from './endpoints/store.ts';
+import { makeReplays, type Replays } from './replays/replays.ts';
 import type { WebhookSettings } from './settings.ts';
 
 export {
@@ -47,6 +48,7 @@ export {
 export { SCHEMES } from './endpoints/signing.ts';
 export { countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
+export { COUNTED_MAX, type Replay, WHICH } from './replays/replays.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
 interface WebhooksDeps {
@@ -70,7 +72,7 @@ interface WebhooksDeps {
   wake?: () => void;
 }
 
-export interface Webhooks extends Endpoints {
+export interface Webhooks extends Endpoints, Omit<Replays, 'removeReplays'> {
   fanOut: FanOut;
   catchUp: CatchUp;
   /**
@@ -89,7 +91,7 @@ export interface Webhooks extends Endpoints {
    * and emits the events about it. Returns true when none is left, false when the signal ended it.
    */
   endExpired(before: Instant, signal: AbortSignal): Promise<boolean>;
-  /** Removes endpoints that were deleted before `before`, some of them; returns how many. */
+  /** Removes some endpoints that were deleted before, and replays that ended; returns how many. */
   removeDeleted(before: Instant): Promise<number>;
   /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
@@ -132,12 +134,14 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };
+  const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   let insertedAtMs = Number.NEGATIVE_INFINITY;
   return {
     ...makeEndpoints({
       ...{ db: peopleDb, clock, random, ids, encryption, settings, rules, emit },
       catchUp: insertMissed,
     }),
+    ...replays,
     async fanOut(tx, recordedAt, eventIds) {
       const inserted = await insertDeliveries(tx, recordedAt, eventIds);
       if (inserted > 0) insertedAtMs = monotonicMs();
@@ -146,12 +150,14 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     endExpired: (before, signal) => endExpired(deps, before, signal),
-    removeDeleted: (before) =>
-      db.begin(async (tx) => {
+    async removeDeleted(before) {
+      const endpoints = await db.begin(async (tx) => {
         const removed = await removeDeleted(tx, before, EXPIRED_MAX);
         await endSubjects(tx, removed.map(subjectOf));
         return removed.length;
-      }),
+      });
+      return endpoints + (await replays.removeReplays(before, EXPIRED_MAX));
+    },
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
     listDeliveries: (filter, { before, limit }) =>

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { runSandbox, type SandboxCommand } from '../../src/cli/sandbox.ts';
+import { runSandbox, type SandboxCommand } from '../../src/cli/demo/sandbox.ts';
 import { holdFolder } from '../../src/db/folder-lock.ts';
 import { must } from '../../src/kernel/errors.ts';
 import { listen } from '../harness/listen.ts';

@@ -97,9 +97,11 @@ export function alertSettings({ alerts, ledger }: Config): AlertSettings {
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
 /** @param sandbox true allows receivers on loopback addresses */
-export function webhookSettings({ webhooks }: Config, sandbox: boolean): WebhookSettings {
+export function webhookSettings({ webhooks, database }: Config, sandbox: boolean): WebhookSettings {
+  const { deliveries, events } = database.retention_days;
   return {
     ...webhookDefaults,
+    keepMs: Math.min(deliveries, events) * 86_400_000,
     allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
     allowHttp: webhooks.allow_http,
     send: { ...webhookDefaults.send, deadlineMs: webhooks.attempt_timeout_ms },

@@ -86,6 +86,15 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
       },
     },
     {
+      name: 'replays',
+      intervalMs,
+      pass: async (now) => {
+        const more = await webhooks.replayOnce(now);
+        if (more) schedule.wake('webhooks');
+        return more ? now : undefined;
+      },
+    },
+    {
       name: 'delivery clock',
       intervalMs: aliveMs / 3,
       pass: async () => {

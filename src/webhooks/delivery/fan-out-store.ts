@@ -6,21 +6,25 @@
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
-function insertInto({ sql }: Queryable) {
-  return sql`
+/** The id of a delivery of event `e`; `h.hex` is the hash of event and endpoint. */
+export function deliveryId({ sql }: Queryable) {
+  return sql`('dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
+    || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12))`;
+}
+
+function insertInto(db: Queryable) {
+  return db.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
-    select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
-        || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12),
-      e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at,
-      e.recorded_at`;
+    select ${deliveryId(db)}, e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq,
+      'pending', e.recorded_at, e.recorded_at`;
 }
 
 /**
- * An `endpoint.test` goes to its own endpoint only; an endpoint receives no other event about
- * itself.
+ * Whether endpoint `p` subscribes to event `e`. An `endpoint.test` goes to its own endpoint only;
+ * an endpoint receives no other event about itself.
  */
-function isSubscribed({ sql }: Queryable) {
+export function isSubscribed({ sql }: Queryable) {
   return sql`
     p.deleted_at is null and case
       when e.type = 'endpoint.test' then e.subject = 'endpoint:' || p.id

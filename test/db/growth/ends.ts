@@ -69,6 +69,7 @@ export const ENDS: Record<string, Line> = {
   quarantine_releases: { grows: 'a release by a person', end: 'kept' },
   quota: { grows: 'a class of traffic', end: 'bounded' },
   report_files: { grows: 'a format of a report for the folder', end: 'kept' },
+  replays: { grows: 'a request to send again', end: 'deleted', by: 'housekeeping, as deliveries' },
   reports: { grows: 'a period, and what people ask for', end: 'kept' },
   sends: { grows: 'a send', end: 'kept' },
   service_changes: {

@@ -4,11 +4,11 @@
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { holdFolder } from '../db/folder-lock.ts';
-import { systemClock } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
-import { makeLog, printLine } from '../kernel/log.ts';
-import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
+import { holdFolder } from '../../db/folder-lock.ts';
+import { systemClock } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { makeLog, printLine } from '../../kernel/log.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 
 export interface SandboxCommand {
   port: number;
