@@ -98,6 +98,10 @@ export type ReconciliationContent = {
   /** `balanced`, or the number of breaks. */
   headline: string;
   verdict: 'balanced' | 'breaks';
+  /** Printed above the title; null: none is set. */
+  organisation: string | null;
+  /** IANA name of the zone in which people are shown times. */
+  time_zone: string;
   period: { from: string; to: string };
   /** True while the period still runs; the same report later has other figures. */
   provisional: boolean;

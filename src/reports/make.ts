@@ -23,6 +23,13 @@ export const RECONCILIATION = 'reconciliation';
 /** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
 
+/** What people are shown on a report; part of its content. */
+export interface ShownSettings {
+  organisation?: string | undefined;
+  /** Times are shown in it, and days without a time begin in it; UTC by default. */
+  timeZone?: string | undefined;
+}
+
 export interface MakingDeps {
   db: Db;
   /** Where the content is read. */
@@ -30,12 +37,12 @@ export interface MakingDeps {
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
-  settings: Limits & { files?: FileSettings | undefined };
+  settings: Limits & ShownSettings & { files?: FileSettings | undefined };
 }
 
 /** Reads in one read-only snapshot; undefined when `mayRead` is false. */
 export function readContent(
-  { reads, clock, settings: limits }: MakingDeps,
+  { reads, clock, settings }: MakingDeps,
   { from, to }: Period,
   mayRead: (tx: Tx) => Promise<boolean> = async () => true,
 ): Promise<ReconciliationContent | undefined> {
@@ -45,7 +52,9 @@ export function readContent(
       if (!(await mayRead(tx))) return undefined;
       const closed = await findClosedReport(tx, { from, to });
       if (closed) return must(await store.findReport(tx, closed), 'report of a period').content;
-      return reconcile(tx, { from, to, now: clock.now(), limits });
+      const { organisation = null, timeZone = 'UTC' } = settings;
+      const input = { from, to, now: clock.now(), limits: settings, organisation, timeZone };
+      return reconcile(tx, input);
     },
     { snapshot: true, deadlineMs: READ_DEADLINE_MS },
   );

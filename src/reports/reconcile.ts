@@ -22,7 +22,14 @@ import * as wallets from './queries/wallets-store.ts';
 /** @param tx a transaction with a snapshot, which every query reads */
 export async function reconcile(
   tx: Tx,
-  input: { from: Instant; to: Instant; now: Instant; limits: Limits },
+  input: {
+    from: Instant;
+    to: Instant;
+    now: Instant;
+    limits: Limits;
+    organisation: string | null;
+    timeZone: string;
+  },
 ): Promise<ReconciliationContent> {
   const { from, to, now, limits } = input;
   const days = {
@@ -49,6 +56,8 @@ export async function reconcile(
     format: 1,
     headline: headlineOf(breaks.total),
     verdict: breaks.total === 0 ? 'balanced' : 'breaks',
+    organisation: input.organisation,
+    time_zone: input.timeZone,
     period: { from: params.from, to: params.to },
     provisional: now < to,
     as_of: params.asOf,

@@ -16,6 +16,7 @@ import {
   type MakingDeps,
   RECONCILIATION,
   readContent,
+  type ShownSettings,
 } from './make.ts';
 import type { Limits } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
@@ -37,11 +38,9 @@ export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
 export { listChainHeads, listSummaries } from './store.ts';
 
-export interface ReportSettings extends Limits {
+export interface ReportSettings extends Limits, ShownSettings {
   /** Absent: reports are made on request only. */
   schedule?: Schedule | undefined;
-  /** Days without a time begin in it; UTC by default. */
-  timeZone?: string | undefined;
   /** Absent: no files are written. */
   files?: FileSettings | undefined;
 }

@@ -255,6 +255,8 @@ describe('An invalid configuration is refused with one line', () => {
     ],
     ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is invalid: /],
     ['reports: { reconciliation: { time_zone: Mars/Base } }', /invalid: not a time zone$/],
+    ['reports: { organisation: "" }', /^reports\.organisation is invalid: not a name on one line$/],
+    ['reports: { organisation: "a\\nb" }', /invalid: not a name on one line$/],
     [
       'reports: { reconciliation: { period: week } }',
       /^reports\.reconciliation\.period is invalid: /,

@@ -122,6 +122,12 @@ describe('The settings of a stage', () => {
     expect(webhookSettings(config(), false).allowHttp).toBe(true);
   });
 
+  it('of reports have the organisation, when one is set', () => {
+    const organisation = 'Example Games Ltd';
+    expect(reportSettings(config({ reports: { organisation } })).organisation).toBe(organisation);
+    expect(reportSettings(config()).organisation).toBeUndefined();
+  });
+
   it('of reports have days in a time zone, or minutes', () => {
     const schedule = (reconciliation: object) =>
       reportSettings(config({ reports: { reconciliation } })).schedule;

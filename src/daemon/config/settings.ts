@@ -129,6 +129,11 @@ const sections = z.strictObject({
     in_flight_per_endpoint_max: count,
   }),
   reports: z.strictObject({
+    organisation: z
+      .string()
+      .max(200)
+      .regex(/^\S(\P{C}*\S)?$/u, 'not a name on one line')
+      .nullable(),
     reconciliation: z.strictObject({
       period: z.union([z.literal('day'), z.number().int().min(1).max(1_440)]),
       time_zone: z.string().refine(isTimeZone, 'not a time zone'),

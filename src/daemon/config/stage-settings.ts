@@ -140,6 +140,7 @@ export function reportSettings({ reports, reconciler, bucketKeys }: Config): Rep
     quiescenceMs: reconciler.quiescence_ms,
     staleMs: reports.stale_after_ms,
     timeZone,
+    organisation: reports.organisation ?? undefined,
     files: {
       formats,
       folder: folder === null ? undefined : resolve(folder),

@@ -105,6 +105,8 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
     ['verdict', content.headline],
     ['state', content.provisional ? 'provisional' : 'final'],
     ['as of', content.as_of],
+    ['organisation', content.organisation],
+    ['time zone', content.time_zone],
     ['report', id],
     ['from', isoText(periodFrom)],
     ['to', isoText(periodTo)],

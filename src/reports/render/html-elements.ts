@@ -40,11 +40,6 @@ export function grouped(number: string | number): Html {
   return { html: (digits.startsWith('-') ? '−' : '') + text.join(THIN_SPACE) };
 }
 
-/** `2026-01-31 09:15:02` in UTC, of an RFC 3339 text. */
-export function shortInstant(iso: string | null): string {
-  return iso === null ? '–' : iso.slice(0, 19).replace('T', ' ');
-}
-
 /** `posting_due` as `posting due`. */
 export function spaced(name: string): string {
   return name.replaceAll('_', ' ');

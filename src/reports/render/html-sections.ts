@@ -1,15 +1,7 @@
 /** Sections of the printed report: prior-period lines, wallets, tokens, coverage. */
 import type { ReconciliationContent, WalletStatement } from '../content.ts';
-import {
-  ageText,
-  bounded,
-  grouped,
-  type Html,
-  html,
-  shortInstant,
-  spaced,
-  table,
-} from './html-elements.ts';
+import { ageText, bounded, grouped, type Html, html, spaced, table } from './html-elements.ts';
+import { localText } from './local-time.ts';
 
 const STATEMENT: [keyof WalletStatement, string][] = [
   ['ledger', 'Balance of the ledger at the end of the period'],
@@ -53,7 +45,8 @@ ${shown}
 ${bounded(in_transit.listed.length, in_transit.total)}`;
 }
 
-export function priorPeriodPart({ prior_period: prior }: ReconciliationContent): Html {
+export function priorPeriodPart(content: ReconciliationContent): Html {
+  const { prior_period: prior, time_zone: zone } = content;
   if (prior.closed_until === null) return html``;
   const rows = table(
     prior.listed,
@@ -65,14 +58,14 @@ export function priorPeriodPart({ prior_period: prior }: ReconciliationContent):
         head: 'Operation or transaction',
         of: (line) => html`<code>${line.operation_id ?? line.transaction}</code>`,
       },
-      { head: 'Took effect', whole: true, of: (line) => shortInstant(line.effective_at) },
-      { head: 'Recorded', whole: true, of: (line) => shortInstant(line.recorded_at) },
+      { head: 'Took effect', whole: true, of: (line) => localText(line.effective_at, zone) },
+      { head: 'Recorded', whole: true, of: (line) => localText(line.recorded_at, zone) },
     ],
     'None.',
   );
   return html`<h2>Prior-period lines</h2>
-<p>Took effect before ${shortInstant(prior.closed_until)} UTC, and was recorded after the cut-off of
-that close, ${shortInstant(prior.known_at)} UTC:</p>
+<p>Took effect before ${localText(prior.closed_until, zone)}, and was recorded after the cut-off of
+that close, ${localText(prior.known_at, zone)}:</p>
 ${rows}
 ${bounded(prior.listed.length, prior.total)}`;
 }
@@ -125,7 +118,7 @@ ${bounded(supply.listed.length, supply.total)}
 ${writes.pending} pending.</p>`;
 }
 
-export function coveragePart({ coverage }: ReconciliationContent): Html {
+export function coveragePart({ coverage, time_zone: zone }: ReconciliationContent): Html {
   const { inconclusive, unopened } = coverage;
   const lines: { name: string; count: number }[] = [
     { name: 'Checked', count: coverage.checked },
@@ -142,5 +135,5 @@ export function coveragePart({ coverage }: ReconciliationContent): Html {
 <table class="short">${rows}
 <tr class="total"><td class="text">Wallets in scope</td>
 <td class="number">${grouped(coverage.in_scope)}</td></tr></table>
-<p>Start of the oldest check: ${shortInstant(coverage.oldest_check_at)} UTC.</p>`;
+<p>Start of the oldest check: ${localText(coverage.oldest_check_at, zone)}.</p>`;
 }

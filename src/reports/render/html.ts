@@ -11,28 +11,33 @@ import {
   grouped,
   type Html,
   html,
-  shortInstant,
   spaced,
   table,
 } from './html-elements.ts';
 import { coveragePart, priorPeriodPart, tokensPart, walletsPart } from './html-sections.ts';
+import { dayText, localText } from './local-time.ts';
 import { PAGE_STYLE } from './style.ts';
 
 export function renderHtml(report: Report): string {
   const { content } = report;
-  const title = `Reconciliation ${dayText(content.period.from)} to ${dayText(content.period.to)}`;
+  const [from, to] = [content.period.from, content.period.to].map((at) =>
+    dayText(at, content.time_zone),
+  );
+  const title = `Reconciliation ${from} to ${to}`;
+  const owner = content.organisation === null ? '' : `${content.organisation}: `;
+  const columns = findingColumns(content.time_zone);
   const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}: ${content.headline}</title>
+<title>${owner}${title}: ${content.headline}</title>
 <style>${{ html: PAGE_STYLE }}</style>
 </head>
 <body>
 ${headPart(report, title)}
-${findingsPart('Breaks', content.breaks, 'There are no breaks.')}
-${findingsPart('Open items', content.open_items, 'There are no open items.')}
+${findingsPart('Breaks', content.breaks, 'There are no breaks.', columns)}
+${findingsPart('Open items', content.open_items, 'There are no open items.', columns)}
 ${movementsPart(content)}
 ${rollForwardPart(content)}
 ${priorPeriodPart(content)}
@@ -46,34 +51,30 @@ ${signaturePart(report)}
   return page.html;
 }
 
-/** The day of a midnight, else the instant. */
-function dayText(iso: string): string {
-  return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : `${shortInstant(iso)} UTC`;
-}
-
 function headPart({ content, id, requestedBy }: Report, title: string): Html {
-  const { cut_off: cut, breaks, open_items: open } = content;
+  const { cut_off: cut, breaks, open_items: open, time_zone: zone, organisation } = content;
   const also =
     open.total === 0 ? '' : `, ${open.total} open ${open.total === 1 ? 'item' : 'items'}`;
   const mark = breaks.total === 0 ? 'verdict' : 'verdict breaks';
-  return html`<h1>${title}</h1>
+  const owner = organisation === null ? html`` : html`<p class="owner">${organisation}</p>\n`;
+  return html`${owner}<h1>${title}</h1>
 <p class="${mark}">${capital(content.headline)}${also}</p>
 ${provisionalPart(content)}
 <dl>
-<dt>Period</dt><dd>${shortInstant(content.period.from)} up to, not including,
-${shortInstant(content.period.to)} UTC</dd>
-<dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
+<dt>Period</dt><dd>${localText(content.period.from, zone)} up to, not including,
+${localText(content.period.to, zone)} (${zone})</dd>
+<dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${localText(cut.known_at, zone)};
 ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
 <dt>Head of the hash chain</dt><dd><code>${cut.chain_head ?? 'none'}</code></dd>
-<dt>As of</dt><dd>${shortInstant(content.as_of)} UTC; ages are counted up to then</dd>
+<dt>As of</dt><dd>${localText(content.as_of, zone)}; ages are counted up to then</dd>
 <dt>Report</dt><dd><code>${id}</code>, requested by ${requestedBy}</dd>
 </dl>
-<p class="note">Amounts are whole service tokens. All times are UTC.</p>`;
+<p class="note">Amounts are whole service tokens. All times are of the time zone ${zone}.</p>`;
 }
 
-function provisionalPart({ provisional, period }: ReconciliationContent): Html {
+function provisionalPart({ provisional, period, time_zone: zone }: ReconciliationContent): Html {
   if (!provisional) return html``;
-  return html`<p><strong>Provisional</strong>: the period runs until ${shortInstant(period.to)} UTC,
+  return html`<p><strong>Provisional</strong>: the period runs until ${localText(period.to, zone)},
 and a later report of it has other figures.</p>`;
 }
 
@@ -81,7 +82,7 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const FINDING_COLUMNS: Column<Finding>[] = [
+const findingColumns = (zone: string): Column<Finding>[] => [
   {
     head: 'Finding',
     of: ({ kind, next }) => html`${capital(spaced(kind))}<div class="small">${next}</div>`,
@@ -92,14 +93,19 @@ const FINDING_COLUMNS: Column<Finding>[] = [
       html`<code>${subject}</code><div class="small">${evidenceText(evidence)}</div>`,
   },
   { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
-  { head: 'Since', whole: true, of: ({ since }) => shortInstant(since) },
+  { head: 'Since', whole: true, of: ({ since }) => localText(since, zone) },
   { head: 'Age', whole: true, of: ({ age_s }) => ageText(age_s) },
   { head: 'Assignee', of: ({ assignee }) => assignee ?? '–' },
 ];
 
-function findingsPart(title: string, list: FindingList, nothing: string): Html {
+function findingsPart(
+  title: string,
+  list: FindingList,
+  nothing: string,
+  columns: Column<Finding>[],
+): Html {
   return html`<h2>${title}</h2>
-${table(list.listed, FINDING_COLUMNS, nothing)}
+${table(list.listed, columns, nothing)}
 ${bounded(list.listed.length, list.total)}`;
 }
 
@@ -191,9 +197,9 @@ ${single}
 ${bounded(own.listed.length, own.total)}`;
 }
 
-function signaturePart({ hash, id, createdAt }: Report): Html {
+function signaturePart({ hash, id, createdAt, content }: Report): Html {
   return html`<h2>Sign-off</h2>
-<p>Report <code>${id}</code>, made ${shortInstant(isoText(createdAt))} UTC.
+<p>Report <code>${id}</code>, made ${localText(isoText(createdAt), content.time_zone)}.
 SHA-256 of its content:</p>
 <p><code>${hash}</code></p>
 <div class="sign"><div>Prepared by, date</div><div>Approved by, date</div></div>`;

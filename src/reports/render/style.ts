@@ -8,6 +8,7 @@ h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; padding-bottom: .2rem;
   border-bottom: 1px solid #1a1a1a; }
 h3 { font-size: .95rem; margin: 1.1rem 0 .35rem; }
 p { margin: .35rem 0; }
+.owner { font-weight: 600; }
 .verdict { font-size: 1.6rem; font-weight: 650; margin: .9rem 0 .6rem; padding: .5rem .8rem;
   border-left: .4rem solid #1b6e3c; background: #eef6f0; }
 .verdict.breaks { border-color: #a3231d; background: #fbefee; }

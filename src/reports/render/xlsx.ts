@@ -1,21 +1,32 @@
 /**
  * A report as a workbook: the lines of the CSV, a sheet per section, with the columns that it uses.
- * A spreadsheet rounds numbers beyond 15 digits, so longer ones are text.
+ * A spreadsheet rounds numbers beyond 15 digits, so longer ones are text. Instants are shown in the
+ * time zone of the report.
  */
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
 import type { Report } from '../store.ts';
 import { type Line, sectionsOf } from './csv.ts';
+import { localText } from './local-time.ts';
 
 const DIGITS_MAX = 15;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const BOLD = { fontWeight: 'bold' } as const;
 
 export function renderXlsx(report: Report): Promise<Buffer> {
-  return writeWorkbook(sectionsOf(report).map(sheetOf)).toBuffer();
+  const zone = report.content.time_zone;
+  return writeWorkbook(sectionsOf(report).map((part) => sheetOf(part, zone))).toBuffer();
 }
 
-function sheetOf({ section, columns, lines }: ReturnType<typeof sectionsOf>[number]) {
+function sheetOf(
+  { section, columns, lines: given }: ReturnType<typeof sectionsOf>[number],
+  zone: string,
+) {
+  const lines = given.map((line) => withLocalTimes(line, zone));
   const data: SheetData = [
-    columns.map((value) => ({ value, type: String, ...BOLD })),
+    columns.map((column) => {
+      const value = column === 'since' ? `since (${zone})` : column;
+      return { value, type: String, ...BOLD };
+    }),
     ...lines.map((line) => columns.map((column) => cellOf(line[column]))),
   ];
   const widthOf = (column: keyof Line) => ({
@@ -25,6 +36,18 @@ function sheetOf({ section, columns, lines }: ReturnType<typeof sectionsOf>[numb
     ),
   });
   return { sheet: section, data, columns: columns.map(widthOf), stickyRowsCount: 1 };
+}
+
+/** Instants of the columns that have any; the details of a report's head are not an app's text. */
+function withLocalTimes(line: Line, zone: string): Line {
+  const shown = (text: Line[keyof Line]) =>
+    typeof text === 'string' && INSTANT.test(text) ? localText(text, zone) : text;
+  const { since, detail } = line;
+  return {
+    ...line,
+    ...(since == null ? {} : { since: shown(since) }),
+    ...(line.section === 'report' ? { detail: shown(detail) } : {}),
+  };
 }
 
 function cellOf(value: Line[keyof Line]) {

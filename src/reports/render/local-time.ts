@@ -1,0 +1,24 @@
+/** Instants as people of a time zone read them. */
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/**
+ * `2026-01-31 09:15:02` of an RFC 3339 text, without fractions of a second; a dash for null.
+ * @param zone an IANA name
+ */
+export function localText(iso: string | null, zone: string): string {
+  if (iso === null) return '–';
+  let format = formats.get(zone);
+  if (!format) {
+    // Sweden writes times in this form.
+    const parts = { dateStyle: 'short', timeStyle: 'medium' } as const;
+    format = new Intl.DateTimeFormat('sv-SE', { ...parts, timeZone: zone });
+    formats.set(zone, format);
+  }
+  return format.format(Date.parse(iso));
+}
+
+/** The day of a midnight of the zone, else as `localText`. */
+export function dayText(iso: string, zone: string): string {
+  return localText(iso, zone).replace(' 00:00:00', '');
+}

@@ -1,0 +1,53 @@
+/** Whose report it is, and in which time zone people read it. */
+import { unzipSync } from 'fflate';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { FORMATS, type Report } from '../../src/reports/reports.ts';
+import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+
+/** Midnight of 1 January 2026 in Seoul. */
+const SEOUL_DAY = START - 9 * HOUR;
+
+let world: World;
+let report: Report;
+beforeAll(async () => {
+  const settings = { organisation: 'Ada & Söhne', timeZone: 'Asia/Seoul' };
+  world = await makeWorld({ settings });
+  await world.drift(addr(1), -5n, { suspected_at: isoText(SEOUL_DAY) });
+  report = await made(SEOUL_DAY);
+});
+afterAll(() => world.drop());
+
+const made = (from: number) =>
+  world.reports.makeReconciliation({ from, to: from + DAY, requestedBy: 'finance' });
+
+it('The printed report names the organisation, and the days of its time zone', async () => {
+  const page = String(await FORMATS.html.render(report));
+  expect(page).toContain('<title>Ada &amp; Söhne: Reconciliation 2026-01-01 to 2026-01-02');
+  expect(page).toContain('<p class="owner">Ada &amp; Söhne</p>');
+  expect(page).toContain('2026-01-02 00:00:00 (Asia/Seoul)');
+  expect(page).toContain('All times are of the time zone Asia/Seoul.');
+  expect(page).not.toMatch(/UTC|2025-12-31/);
+});
+
+it('A period that does not begin at midnight of the zone has its times in the title', async () => {
+  const page = String(await FORMATS.html.render(await made(START)));
+  expect(page).toContain('Reconciliation 2026-01-01 09:00:00 to 2026-01-02 09:00:00');
+});
+
+it('The workbook has times of the zone, the CSV and the JSON have instants with an offset', async () => {
+  const files = unzipSync((await FORMATS.xlsx.render(report)) as Uint8Array);
+  const book = Object.values(files)
+    .map((bytes) => Buffer.from(bytes).toString())
+    .join('');
+  expect(book).toContain('since (Asia/Seoul)');
+  expect(book).toContain('2026-01-01 00:00:00');
+  expect(book).not.toContain('2025-12-31T15:00:00.000Z');
+  const csv = String(await FORMATS.csv.render(report));
+  expect(csv).toContain('report,organisation,Ada & Söhne,');
+  expect(csv).toContain('report,time zone,Asia/Seoul,');
+  expect(csv).toContain('report,from,2025-12-31T15:00:00.000Z,');
+  const json = JSON.parse(String(await FORMATS.json.render(report)));
+  expect(json.content).toMatchObject({ organisation: 'Ada & Söhne', time_zone: 'Asia/Seoul' });
+  expect(json.content.period.from).toBe('2025-12-31T15:00:00.000Z');
+});
