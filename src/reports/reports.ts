@@ -32,6 +32,7 @@ export { makePeriods, type Periods } from './periods/periods.ts';
 export { PERIOD_STATES } from './periods/rule.ts';
 export { type ClosedPeriod, listPeriods, type Moment } from './periods/store.ts';
 export { csvCell } from './render/csv.ts';
+export { changeText, sentenceOf } from './render/drift-words.ts';
 export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
 export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';

@@ -2,6 +2,7 @@
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import { changeText, sentenceOf } from '../../reports/reports.ts';
 import { callDaemon, listAll, type Remote } from '../remote.ts';
 
 interface Proposal {
@@ -164,37 +165,14 @@ function listDrifts(remote: Remote, { state, cause, addr, assignee }: Filter): P
 
 function lineOf(drift: Drift): string {
   const { id, addr, state, cause, assignee, proposal } = drift;
-  const parts = [drift.opened_at, id, addr, amountOf(drift), state, cause, assignee ?? '-'];
+  const parts = [drift.opened_at, id, addr, changeText(drift), state, cause, assignee ?? '-'];
   return [...parts, ...(proposal ? [proposalText(proposal)] : [])].join('  ');
-}
-
-function amountOf({
-  amount,
-  amount_min: min,
-  amount_max: max,
-}: Pick<Drift, 'amount' | 'amount_min' | 'amount_max'>): string {
-  const signed = (text: string) => (/^[1-9]/.test(text) ? `+${text}` : text);
-  return amount === null ? `${signed(min)} to ${signed(max)}` : signed(amount);
 }
 
 function proposalText({ kind, operation_id, reason, ...made }: Proposal): string {
   const link = operation_id ? ` ${operation_id}` : '';
   const approved = made.approvals.map(({ owner }) => owner).join(', ') || 'no one yet';
   return `${kind}${link} by ${made.proposed_by} (${reason}), approved by ${approved}`;
-}
-
-/** What happened, in words. */
-export function sentenceOf(
-  drift: Pick<Drift, 'addr' | 'amount' | 'amount_min' | 'amount_max' | 'window_from' | 'window_to'>,
-): string {
-  const { addr, window_from: from, window_to: to } = drift;
-  const when = from === null ? `before ${to}` : `between ${from} and ${to}`;
-  const why = 'none of our operations explains it';
-  if (drift.amount === null)
-    return `The balance of wallet ${addr} changed by ${amountOf(drift)} ${when}; ${why}.`;
-  const size = drift.amount.replace('-', '');
-  const verb = drift.amount.startsWith('-') ? 'left' : 'came to';
-  return `${size} ${size === '1' ? 'token' : 'tokens'} ${verb} wallet ${addr} ${when}; ${why}.`;
 }
 
 function nextOf({ prepared }: Drift): string {

@@ -9,9 +9,13 @@ function openIn({ tx, to }: ReportParams) {
 
 /** One per drift; a drift and its counterpart are one finding, with the amount of the payer. */
 export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]> {
-  return params.tx.sql<FindingRow[]>`
+  const { sql } = params.tx;
+  const utcText = (column: string) =>
+    sql`to_char(${sql(`d.${column}`)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+  return sql<FindingRow[]>`
     select 'drift_open' as kind, d.id as subject, d.amount, d.suspected_at as since, d.assignee,
-      jsonb_build_object('wallet', 'wallet:' || d.addr, 'state', d.state, 'cause', d.cause,
+      jsonb_build_object('wallet', 'wallet:' || d.addr, 'window_from', ${utcText('window_from')},
+        'window_to', ${utcText('window_to')}, 'state', d.state, 'cause', d.cause,
         'prepared', d.prepared, 'counterpart', case when c.id is not null then jsonb_build_object(
           'drift', c.id, 'wallet', 'wallet:' || c.addr, 'amount', c.amount::text) end,
         'proposal', p.proposal, 'evidence', d.evidence, 'amount_min', d.amount_min::text,

@@ -9,6 +9,7 @@ import { jsonText } from '../../kernel/json.ts';
 import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
 import type { Report } from '../store.ts';
+import { wordsOf } from './drift-words.ts';
 
 const COLUMNS = [
   'section',
@@ -25,6 +26,7 @@ const COLUMNS = [
   'since',
   'age_s',
   'assignee',
+  'words',
   'evidence',
   'next',
 ] as const;
@@ -41,9 +43,14 @@ export function csvText(columns: readonly Column[], lines: readonly Line[]): str
   return [columns, ...rows].map((cells) => `${cells.join(',')}\r\n`).join('');
 }
 
-/** The lines by section, with the columns that each uses beside its name. */
-export function sectionsOf(report: Report) {
-  const sections = Map.groupBy(linesOf(report), ({ section }) => String(section));
+type TimeText = (iso: string) => string;
+
+/**
+ * The lines by section, with the columns that each uses beside its name.
+ * @param timeText how sentences show an instant
+ */
+export function sectionsOf(report: Report, timeText?: TimeText) {
+  const sections = Map.groupBy(linesOf(report, timeText), ({ section }) => String(section));
   return [...sections].map(([section, lines]) => ({
     section,
     columns: COLUMNS.filter(
@@ -54,19 +61,19 @@ export function sectionsOf(report: Report) {
 }
 
 /** The lines of a report, in the order of its sections. */
-function linesOf(report: Report): Line[] {
+function linesOf(report: Report, timeText?: TimeText): Line[] {
   const { content } = report;
   const { movements, own_accounts: own, breaks, open_items: open } = content;
   return [
     ...headLines(report),
     ...breaks.by_kind.map(({ kind, count }) => ({ section: 'breaks by kind', item: kind, count })),
-    ...breaks.listed.map((finding) => findingLine('break', finding)),
+    ...breaks.listed.map((finding) => findingLine('break', finding, timeText)),
     ...open.by_kind.map(({ kind, count }) => ({
       section: 'open items by kind',
       item: kind,
       count,
     })),
-    ...open.listed.map((finding) => findingLine('open item', finding)),
+    ...open.listed.map((finding) => findingLine('open item', finding, timeText)),
     ...movements.listed.map(({ kind, reason_type, operations, amount, fees }) => ({
       section: 'movements',
       item: kind,
@@ -172,7 +179,7 @@ function walletLines({ content: { wallets, coverage } }: Report): Line[] {
   ];
 }
 
-function findingLine(section: string, finding: Finding): Line {
+function findingLine(section: string, finding: Finding, timeText?: TimeText): Line {
   const { kind: item, subject: detail, amount, since, age_s, assignee, evidence, next } = finding;
   return {
     section,
@@ -182,6 +189,7 @@ function findingLine(section: string, finding: Finding): Line {
     since,
     age_s,
     assignee,
+    words: wordsOf(finding, timeText),
     evidence: jsonText(evidence),
     next,
   };

@@ -4,6 +4,7 @@ import { type Json, jsonText } from '../../kernel/json.ts';
 import type { ReconciliationContent, RollForward } from '../content.ts';
 import type { Finding, FindingList } from '../findings.ts';
 import type { Report } from '../store.ts';
+import { wordsOf } from './drift-words.ts';
 import {
   ageText,
   bounded,
@@ -89,8 +90,12 @@ const findingColumns = (zone: string): Column<Finding>[] => [
   },
   {
     head: 'Subject and evidence',
-    of: ({ subject, evidence }) =>
-      html`<code>${subject}</code><div class="small">${evidenceText(evidence)}</div>`,
+    of: (finding) => {
+      const words = wordsOf(finding, (at) => localText(at, zone));
+      const { subject, evidence } = finding;
+      return html`${words === null ? '' : html`<div>${words}</div>`}<code>${subject}</code>
+<div class="small">${evidenceText(evidence)}</div>`;
+    },
   },
   { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
   { head: 'Since', whole: true, of: ({ since }) => localText(since, zone) },

@@ -14,7 +14,8 @@ const BOLD = { fontWeight: 'bold' } as const;
 
 export function renderXlsx(report: Report): Promise<Buffer> {
   const zone = report.content.time_zone;
-  return writeWorkbook(sectionsOf(report).map((part) => sheetOf(part, zone))).toBuffer();
+  const sections = sectionsOf(report, (iso) => localText(iso, zone));
+  return writeWorkbook(sections.map((part) => sheetOf(part, zone))).toBuffer();
 }
 
 function sheetOf(

@@ -1,0 +1,57 @@
+/** Open drifts in words of people, on every form of a report that they read. */
+import { unzipSync } from 'fflate';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { FORMATS, type Report, sentenceOf } from '../../src/reports/reports.ts';
+import { addr, HOUR, makeWorld, START, type World } from './world.ts';
+
+const WHY = 'none of our operations explains it';
+/** From 22:23 to 22:24 in Seoul. */
+const WINDOW = {
+  window_from: isoText(START + 13 * HOUR + 23 * 60_000),
+  window_to: isoText(START + 13 * HOUR + 24 * 60_000),
+};
+
+let world: World;
+let report: Report;
+beforeAll(async () => {
+  world = await makeWorld({ settings: { timeZone: 'Asia/Seoul' } });
+  await world.drift(addr(1), -3n, WINDOW);
+  await world.drift(addr(2), 1n, { ...WINDOW, window_from: null });
+  await world.drift(addr(3), 0n, { ...WINDOW, amount: null, amount_min: -4, amount_max: 2 });
+  report = await world.report();
+});
+afterAll(() => world.drop());
+
+it('The printed report says how many tokens left which wallet when, in its time zone', async () => {
+  const page = String(await FORMATS.html.render(report));
+  const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
+  expect(page).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);
+  expect(page).toContain(`1 token came to wallet ${addr(2)} before 2026-01-01 22:24:00; ${WHY}.`);
+  expect(page).toContain(`The balance of wallet ${addr(3)} changed by -4 to +2 ${when}; ${WHY}.`);
+});
+
+it('The CSV says it with instants', async () => {
+  const { window_from: from, window_to: to } = WINDOW;
+  const csv = String(await FORMATS.csv.render(report));
+  expect(csv).toContain(`3 tokens left wallet ${addr(1)} between ${from} and ${to}; ${WHY}.`);
+});
+
+it('The workbook says it in the time zone of the report', async () => {
+  const files = unzipSync((await FORMATS.xlsx.render(report)) as Uint8Array);
+  const book = Object.values(files).map((bytes) => Buffer.from(bytes).toString());
+  const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
+  expect(book.join('')).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);
+});
+
+it('A window over midnight names both days', () => {
+  const amounts = { amount: '-3', amount_min: '-3', amount_max: '-3' };
+  const drift = { addr: addr(1), ...amounts, ...WINDOW };
+  const days: Record<string, string> = {
+    [WINDOW.window_from]: '2026-01-01 23:59:30',
+    [WINDOW.window_to]: '2026-01-02 00:00:30',
+  };
+  expect(sentenceOf(drift, (at) => days[at] ?? '')).toContain(
+    'between 2026-01-01 23:59:30 and 2026-01-02 00:00:30;',
+  );
+});
