@@ -152,6 +152,13 @@ describe('HTML', () => {
     expect(page).not.toMatch(/<script|<link|<img|<iframe|src=|href=|url\(|@import|\son\w+=/i);
   });
 
+  it('HTML is printed on A4, with table heads on every page and no row on two', () => {
+    const page = renderHtml(report);
+    expect(page).toContain('@page { size: A4; margin:');
+    expect(page).toContain('thead { display: table-header-group; }');
+    expect(page).toMatch(/\btr, \.sign \{ break-inside: avoid; \}/);
+  });
+
   it('HTML begins with the verdict and ends with the hash', () => {
     const page = renderHtml(report);
     const at = ['1 break', 'Breaks', 'Movements', 'Roll-forward', 'Coverage', report.hash];

@@ -16,7 +16,7 @@ import {
   table,
 } from './html-elements.ts';
 import { coveragePart, priorPeriodPart, tokensPart, walletsPart } from './html-sections.ts';
-import { dayText, localText } from './local-time.ts';
+import { dayText, localText, withLocal } from './local-time.ts';
 import { PAGE_STYLE } from './style.ts';
 
 export function renderHtml(report: Report): string {
@@ -94,7 +94,7 @@ const findingColumns = (zone: string): Column<Finding>[] => [
       const words = wordsOf(finding, (at) => localText(at, zone));
       const { subject, evidence } = finding;
       return html`${words === null ? '' : html`<div>${words}</div>`}<code>${subject}</code>
-<div class="small">${evidenceText(evidence)}</div>`;
+<div class="small">${evidenceText(evidence, zone)}</div>`;
     },
   },
   { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
@@ -115,17 +115,18 @@ ${bounded(list.listed.length, list.total)}`;
 }
 
 /** `name: value` pairs without empty values. */
-function evidenceText(evidence: Json): string {
+function evidenceText(evidence: Json, zone: string): string {
   if (evidence === null || typeof evidence !== 'object' || Array.isArray(evidence)) {
     return evidence === null ? '' : jsonText(evidence);
   }
   return Object.entries(evidence)
     .flatMap(([name, value]) => {
       if (value === null || value === '') return [];
+      if (typeof value === 'string') return [`${spaced(name)}: ${withLocal(value, zone)}`];
       if (typeof value !== 'object') return [`${spaced(name)}: ${value}`];
       if (Array.isArray(value))
         return value.length === 0 ? [] : [`${spaced(name)}: ${listText(value)}`];
-      const inner = evidenceText(value);
+      const inner = evidenceText(value, zone);
       return inner === '' ? [] : [`${spaced(name)}: (${inner})`];
     })
     .join(' · ');

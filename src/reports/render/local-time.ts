@@ -18,6 +18,13 @@ export function localText(iso: string | null, zone: string): string {
   return format.format(Date.parse(iso));
 }
 
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+/** A text that is an instant as `localText`, any other unchanged. */
+export function withLocal(text: string, zone: string): string {
+  return INSTANT.test(text) ? localText(text, zone) : text;
+}
+
 /** The day of a midnight of the zone, else as `localText`. */
 export function dayText(iso: string, zone: string): string {
   return localText(iso, zone).replace(' 00:00:00', '');

@@ -22,7 +22,7 @@ th { text-align: left; font-weight: 600; border-bottom: 1px solid #777; vertical
 th, td { padding: .28rem .9rem .28rem 0; }
 th:last-child, td:last-child { padding-right: 0; }
 td { border-bottom: 1px solid #ddd; vertical-align: top; }
-td.text { overflow-wrap: break-word; }
+td.text { overflow-wrap: anywhere; }
 td.text { min-width: 9rem; }
 td.text:first-child { min-width: 10rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -35,10 +35,12 @@ code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wra
 .sign div { border-top: 1px solid #1a1a1a; padding-top: .3rem; font-size: .88rem; }
 @media print {
   body { margin: 0; max-width: none; padding: 0; font-size: 10.5pt; }
-  .wide { overflow: visible; }
+  .wide { overflow: visible; } table { font-size: 8.5pt; }
+  th, td { padding-right: .5rem; } .small { font-size: 7.5pt; line-height: 1.3; }
+  td.text, td.text:first-child { min-width: 5rem; }
   h2, h3 { break-after: avoid; } tr, .sign { break-inside: avoid; }
   thead { display: table-header-group; }
   .verdict { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
-@page { margin: 16mm 14mm; }
+@page { size: A4; margin: 16mm 14mm; }
 `;

@@ -6,10 +6,9 @@
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
 import type { Report } from '../store.ts';
 import { type Line, sectionsOf } from './csv.ts';
-import { localText } from './local-time.ts';
+import { localText, withLocal } from './local-time.ts';
 
 const DIGITS_MAX = 15;
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const BOLD = { fontWeight: 'bold' } as const;
 
 export function renderXlsx(report: Report): Promise<Buffer> {
@@ -42,7 +41,7 @@ function sheetOf(
 /** Instants of the columns that have any; the details of a report's head are not an app's text. */
 function withLocalTimes(line: Line, zone: string): Line {
   const shown = (text: Line[keyof Line]) =>
-    typeof text === 'string' && INSTANT.test(text) ? localText(text, zone) : text;
+    typeof text === 'string' ? withLocal(text, zone) : text;
   const { since, detail } = line;
   return {
     ...line,
