@@ -103,7 +103,7 @@ export async function build(config: Config, database: Database, service: Service
     settings: config.effective,
   });
   const signIn = signInSettings(config);
-  const { encryption } = base;
+  const { encryption, heartbeat } = base;
   const page = makeConsole({
     styles: [PAGE_STYLE],
     signIn: signIn && { settings: signIn, keys, audit, clock, log, encryption },
@@ -111,7 +111,7 @@ export async function build(config: Config, database: Database, service: Service
   if (config.daemon.roles.includes('api')) api.route('/', page);
   const { operations } = stages;
   return {
-    ...{ daemon, delivery, identity, keys, upstream, operations },
+    ...{ daemon, delivery, heartbeat, identity, keys, upstream, operations },
     ...{ schedule, gateway, api, stopping },
   };
 }

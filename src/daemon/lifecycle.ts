@@ -69,6 +69,8 @@ export async function startDaemon(
     });
     // Only now, since a start that fails shows no key.
     const adminKey = await ensureAdminKey(built.keys, config);
+    // A slow start may have taken longer than a daemon without a heartbeat counts as alive.
+    await built.heartbeat.beat();
     const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
     undo.push(stopCron);
     built.schedule.start();
