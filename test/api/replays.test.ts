@@ -18,7 +18,7 @@ async function endpointOf() {
 
 it('A dry run counts and starts nothing; one replay of an endpoint runs until it is cancelled', async () => {
   const { key, id, path } = await endpointOf();
-  const body = { since: ago(3_600_000), which: 'all', event_types: ['endpoint.*'] };
+  const body = { since: ago(3_600_000), which: 'all', types: ['endpoint.*'] };
   const counted = await api.call('POST', path, { key, body: { ...body, dry_run: true } });
   expect(counted.body).toMatchObject({ id: null, state: 'dry_run', queued: 0 });
   expect((await api.call('GET', '/api/replays', { key })).body.data).toEqual([]);
@@ -48,7 +48,7 @@ it('Only the owner of an endpoint, and an admin, may start and cancel its replay
 it.each([
   ['in the future', { since: '2999-01-01T00:00:00Z' }, 'invalid_request'],
   ['before deliveries are kept', { since: '2001-01-01T00:00:00Z' }, 'invalid_request'],
-  ['of no known type', { event_types: ['wallet'] }, 'invalid_request'],
+  ['of no known type', { types: ['wallet'] }, 'invalid_request'],
   ['of an unknown choice', { which: 'some' }, 'invalid_request'],
 ])('A replay %s is refused', async (_, change, code) => {
   const { key, path } = await endpointOf();

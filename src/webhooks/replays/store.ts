@@ -109,7 +109,8 @@ export interface Counts {
 }
 
 /**
- * Works through one page of a running replay, which no other daemon can do meanwhile. Undefined
+ * Works through one page of the running replay that has examined least, which no other daemon can
+ * do meanwhile. Undefined
  * when none can go on: their endpoints are disabled or have many pending deliveries.
  */
 export async function replayPage(tx: Tx, now: Instant): Promise<Counts | undefined> {
@@ -122,7 +123,7 @@ export async function replayPage(tx: Tx, now: Instant): Promise<Counts | undefin
       or p.state = 'enabled' and ${PENDING_MAX} >= (select count(*) from (
         select from tallyhook.deliveries d where d.endpoint_id = r.endpoint_id
           and d.state = 'pending' limit ${PENDING_MAX + 1}) x))
-    order by r.id limit 1 for update of r skip locked`;
+    order by r.examined, r.id limit 1 for update of r skip locked`;
   if (!replay) return undefined;
   if (replay.deleted) {
     await cancelReplay(tx, replay.id, now);

@@ -16,7 +16,7 @@ const replay = z
     endpoint_id: z.string(),
     since: instant,
     until: instant,
-    event_types: z.array(z.string()),
+    types: z.array(z.string()),
     which: z.enum(WHICH),
     state: z.enum(['running', 'done', 'cancelled', 'dry_run']),
     examined: z.int().openapi({
@@ -34,7 +34,7 @@ const body = z
   .strictObject({
     since: instantInput.openapi({ description: 'Events recorded from then on' }),
     until: instantInput.optional().openapi({ description: 'And before; by default now' }),
-    event_types: z
+    types: z
       .array(z.string())
       .max(TYPES_MAX)
       .refine((types) => types.every(isEventPattern), 'must be event types or group.*')
@@ -69,9 +69,9 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     status: 202,
     response: 'The replay, or what it would do',
     schema: replay,
-    async handle({ params: { id }, body: { event_types, dry_run, ...rest } }, caller) {
+    async handle({ params: { id }, body: { types, dry_run, ...rest } }, caller) {
       await requireOwner(webhooks, id, caller);
-      const request = { ...rest, endpointId: id, eventTypes: event_types };
+      const request = { ...rest, endpointId: id, eventTypes: types };
       if (!dry_run) return replayOutput(await webhooks.startReplay(request, caller.owner));
       const counts = await webhooks.countReplay(request);
       return dryRunOutput({ ...request, ...counts });
@@ -122,7 +122,7 @@ function replayOutput(row: Replay) {
     endpoint_id: row.endpointId,
     since: instantText(row.since),
     until: instantText(row.until),
-    event_types: row.eventTypes,
+    types: row.eventTypes,
     which: row.which,
     state: row.state,
     examined: row.examined,
@@ -143,7 +143,7 @@ function dryRunOutput(row: Counted) {
     endpoint_id: row.endpointId,
     since: instantText(row.since),
     until: instantText(row.until),
-    event_types: row.eventTypes,
+    types: row.eventTypes,
     which: row.which,
     state: 'dry_run' as const,
     examined: row.examined,
