@@ -61,8 +61,7 @@ describe('A decision', () => {
     const waiting = async () => {
       const { body } = await api.call('GET', '/api/operations?proposed=true');
       const status = await api.call('GET', '/api/status');
-      const { open } = status.body as unknown as { open: { outcomes_proposed: number } };
-      expect(body.data.length).toBe(open.outcomes_proposed);
+      expect(status.body).toMatchObject({ open: { outcomes_proposed: body.data.length } });
       return body.data.map((one) => one.id);
     };
     expect(await waiting()).toEqual([]);

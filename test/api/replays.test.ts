@@ -45,6 +45,12 @@ it('Only the owner of an endpoint, and an admin, may start and cancel its replay
   expect((await api.call('POST', cancel)).status).toBe(200);
 });
 
+it('A replay of an endpoint that does not exist is refused, of an admin too', async () => {
+  const id = 'ep_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+  const body = { since: ago(1_000) };
+  expect((await api.call('POST', `/api/endpoints/${id}/replay`, { body })).status).toBe(404);
+});
+
 it.each([
   ['in the future', { since: '2999-01-01T00:00:00Z' }, 'invalid_request'],
   ['before deliveries are kept', { since: '2001-01-01T00:00:00Z' }, 'invalid_request'],

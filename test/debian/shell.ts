@@ -13,15 +13,15 @@ const run = promisify(execFile);
 export type Environment = Record<string, string>;
 
 /**
- * The command of README.md that begins with these words, without its comment, with its placeholders
- * replaced. @throws Error when there is none, or a placeholder is missing
+ * The command of README.md that starts so, without its comment. `values` replace what README.md has
+ * for example. @throws Error when there is none, or an example is missing
  */
-export function command(start: string, placeholders: Record<string, string> = {}): string {
+export function command(start: string, values: Record<string, string> = {}): string {
   const line = README.split('\n').find((one) => one.startsWith(`    ${start}`));
   let text = line?.trim().replace(/ {2,}#.*$/, '') ?? '';
-  for (const [name, value] of Object.entries(placeholders)) {
-    if (!text.includes(name)) throw new Error(`README: no ${name} in ${start} (${text})`);
-    text = text.replaceAll(name, value);
+  for (const [example, value] of Object.entries(values)) {
+    if (!text.includes(example)) throw new Error(`README: no ${example} in ${start} (${text})`);
+    text = text.replaceAll(example, value);
   }
   if (text === '') throw new Error(`README: no command ${start}`);
   return text;

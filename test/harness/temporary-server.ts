@@ -6,6 +6,8 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
+import { WRITER } from '../../src/db/access/roles.ts';
+import { connect, type Db } from '../../src/db/connect.ts';
 import { openEmbedded } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
@@ -42,6 +44,25 @@ export async function openTemporaryServer(what: string): Promise<TemporaryServer
       return close();
     },
   };
+}
+
+/**
+ * Works as the writer on a new database of the server, which must not restart: commits do not wait
+ * for the disk.
+ */
+export async function withVolatileDatabase<T>(
+  server: TemporaryServer,
+  name: string,
+  work: (db: Db) => Promise<T>,
+): Promise<T> {
+  const url = await server.createDatabase(name);
+  await execute(url, `alter database ${name} set synchronous_commit = off`);
+  const db = connect({ url, role: WRITER, max: 8 });
+  try {
+    return await work(db);
+  } finally {
+    await db.end();
+  }
 }
 
 /** Runs one statement as the owner. */

@@ -7,11 +7,9 @@
  * make the same changes, faults and restarts at the same virtual times.
  */
 import { Command } from 'commander';
-import { WRITER } from '../../src/db/access/roles.ts';
-import { connect } from '../../src/db/connect.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/log.ts';
-import { execute, openTemporaryServer } from '../harness/temporary-server.ts';
+import { openTemporaryServer, withVolatileDatabase } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
 import { runSimulation, type Simulation } from './simulation/run.ts';
 import { buildWorld, type Plan } from './simulation/world.ts';
@@ -31,13 +29,8 @@ const values = new Command('observe')
   .opts<{ seeds: string; budget: number } & Omit<Plan, 'seed' | 'perS'>>();
 
 /** Runs the plan on a new database of the server. */
-async function simulate(plan: Plan): Promise<Simulation> {
-  const name = `observe_${plan.seed}`;
-  const url = await server.createDatabase(name);
-  // The simulation never restarts the server, so it need not wait for the disk.
-  await execute(url, `alter database ${name} set synchronous_commit = off`);
-  const db = connect({ url, role: WRITER, max: 8 });
-  try {
+function simulate(plan: Plan): Promise<Simulation> {
+  return withVolatileDatabase(server, `observe_${plan.seed}`, async (db) => {
     const world = await buildWorld(db, plan);
     try {
       return await runSimulation(world);
@@ -45,9 +38,7 @@ async function simulate(plan: Plan): Promise<Simulation> {
       await closeAll();
       await world.sandbox.close();
     }
-  } finally {
-    await db.end();
-  }
+  });
 }
 
 function report(plan: Plan, { traffic, verdict }: Simulation, seconds: number): void {

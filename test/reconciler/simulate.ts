@@ -12,11 +12,9 @@
  * writes pick and a few outcomes differ. The digests show how far two runs agree.
  */
 import { Command } from 'commander';
-import { WRITER } from '../../src/db/access/roles.ts';
-import { connect } from '../../src/db/connect.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/log.ts';
-import { execute, openTemporaryServer } from '../harness/temporary-server.ts';
+import { openTemporaryServer, withVolatileDatabase } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
 import { runSimulation } from './simulation/run.ts';
@@ -62,13 +60,8 @@ const COMMON: Omit<Plan, 'seed'> = {
 };
 
 /** Runs the plan on a new database of the server. */
-async function simulate(plan: Plan): Promise<Figures> {
-  const name = `simulation_${plan.seed}`;
-  const url = await server.createDatabase(name);
-  // The simulation never restarts the server, so it need not wait for the disk.
-  await execute(url, `alter database ${name} set synchronous_commit = off`);
-  const db = connect({ url, role: WRITER, max: 8 });
-  try {
+function simulate(plan: Plan): Promise<Figures> {
+  return withVolatileDatabase(server, `simulation_${plan.seed}`, async (db) => {
     const world = await buildWorld(db, plan);
     try {
       const simulation = await runSimulation(world, printLine);
@@ -78,9 +71,7 @@ async function simulate(plan: Plan): Promise<Figures> {
       await closeAll();
       await world.close();
     }
-  } finally {
-    await db.end();
-  }
+  });
 }
 
 function report(plan: Plan, figures: Figures, seconds: number): void {

@@ -12,7 +12,7 @@ import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
 import { plannedAt, recordObservation } from '../observations-store.ts';
 import { toTarget } from '../targets.ts';
-import { addTargets, type DueTarget, NEVER } from '../targets-store.ts';
+import { addTargets, type DueTarget, expedite, NEVER } from '../targets-store.ts';
 import * as store from './store.ts';
 
 interface ListingDeps {
@@ -114,8 +114,9 @@ async function recordTokens(
     const [added, known] = [changed.filter(isNew), changed.filter((token) => !isNew(token))];
     const targets = added.flatMap(({ name }) => tokens.get(name) ?? []).map(targetOf);
     if (added.length > 0) await addTargets(tx, targets, clock.now());
-    const names = known.map(({ name }) => name);
-    if (known.length > 0) await store.expediteTokens(tx, names, clock.now());
+    // What fails keeps its back-off.
+    const healthy = known.filter(({ failures }) => failures === 0);
+    await expedite(tx, new Map(healthy.map(({ name }) => [name, clock.now()])));
     let unprocessed = 0;
     for (const { name, nextPollAt } of added) {
       const row = {

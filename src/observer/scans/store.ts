@@ -172,29 +172,13 @@ export async function expediteUnlisted(
       and t.next_poll_at > ${isoText(now)}`;
 }
 
-/** Makes a poll due of each of these targets. */
-export async function expediteTokens(
-  db: Queryable,
-  names: readonly string[],
-  now: Instant,
-): Promise<void> {
-  await db.sql`
-    with due as materialized (
-      select name from tallyhook.targets
-      where name = any(${names as string[]}::text[]) and failures = 0
-      order by name for update
-    )
-    update tallyhook.targets t set next_poll_at = least(t.next_poll_at, ${isoText(now)}),
-      pending = true
-    from due where t.name = due.name`;
-}
-
 export interface ChangedToken {
   name: string;
   /** Null if it was never polled. */
   lastResult: string | null;
   /** Null if it is no target yet. */
   nextPollAt: Instant | null;
+  failures: number | null;
 }
 
 /** Those of the listed tokens whose target is new, or last showed something else. */
@@ -203,7 +187,7 @@ export async function listChanged(
   tokens: readonly { name: string; record: unknown }[],
 ): Promise<ChangedToken[]> {
   return db.sql<ChangedToken[]>`
-    select x.name, t.last_result, t.next_poll_at
+    select x.name, t.last_result, t.next_poll_at, t.failures
     from jsonb_to_recordset(${asJson(tokens)}::jsonb) as x(name text, record jsonb)
     left join tallyhook.targets t on t.name = x.name
     where t.name is null or t.last_result is distinct from 'seen'

@@ -66,9 +66,9 @@ export function makeTokenBucket(perS: () => number, share: number, start: Instan
     nextAt(now) {
       refill(now);
       const before = recent[inSecond(now) - perSecond()];
-      const at = before === undefined ? now : before + SECOND_MS;
-      if (level >= WHOLE_TOKEN) return at;
-      return Math.max(at, Math.min(now + ((1 - level) / perS()) * 1000, shareAt()));
+      const allowedAt = before === undefined ? now : before + SECOND_MS;
+      if (level >= WHOLE_TOKEN) return allowedAt;
+      return Math.max(allowedAt, Math.min(now + ((1 - level) / perS()) * 1000, shareAt()));
     },
     take(now) {
       refill(now);

@@ -4,13 +4,13 @@
  */
 import type { Db } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import { Failure, must } from '../../kernel/errors.ts';
+import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import * as store from './store.ts';
 
 export { type Replay, WHICH } from './store.ts';
 
-/** The times default to the present. */
+/** `until` is the present by default. */
 type Request = Omit<store.ReplayInput, 'until'> & { until?: Instant | undefined };
 
 /** Events that a count examines at most. */
@@ -41,12 +41,12 @@ export function makeReplays(deps: Deps) {
       const input = inputOf(deps, request);
       const id = ids.next('rpl');
       const replay = { ...input, id, createdBy, createdAt: clock.now() };
-      if (!(await peopleDb.single((q) => store.insertReplay(q, replay))))
-        throw new Failure(
-          'conflict',
-          'another replay of the endpoint runs; wait for it or cancel it',
-        );
-      return must(await store.findReplay(peopleDb, id), 'replay that was stored');
+      const started = await peopleDb.single((q) => store.insertReplay(q, replay));
+      if (started) return started;
+      throw new Failure(
+        'conflict',
+        'another replay of the endpoint runs; wait for it or cancel it',
+      );
     },
 
     /**
@@ -70,15 +70,13 @@ export function makeReplays(deps: Deps) {
     /** What it has queued stays. @throws Failure `not_found`, `conflict` when it has ended */
     async cancelReplay(id: string): Promise<store.Replay> {
       await getReplay(id);
-      if (!(await peopleDb.single((q) => store.cancelReplay(q, id, clock.now()))))
-        throw new Failure('conflict', 'the replay has ended');
-      return getReplay(id);
+      const cancelled = await peopleDb.single((q) => store.cancelReplay(q, id, clock.now()));
+      if (cancelled) return cancelled;
+      throw new Failure('conflict', 'the replay has ended');
     },
 
     /** Works through a page of one replay; false when none can go on now. */
-    async replayOnce(now: Instant): Promise<boolean> {
-      return (await db.begin((tx) => store.replayPage(tx, now))) !== undefined;
-    },
+    replayOnce: (now: Instant) => db.begin((tx) => store.replayPage(tx, now)),
 
     /** Removes some replays that ended before; returns how many. */
     removeReplays: (before: Instant, limit: number) =>

@@ -51,19 +51,20 @@ function columns({ sql }: Queryable) {
     r.position_id, r.examined, r.queued, r.created_by, r.created_at, r.finished_at`;
 }
 
-/** Stores a replay; false while another one of the endpoint runs. */
+/** Stores a replay; undefined while another one of the endpoint runs. */
 export async function insertReplay(
-  { sql }: Queryable,
+  db: Queryable,
   replay: ReplayInput & Pick<Replay, 'id' | 'createdBy' | 'createdAt'>,
-): Promise<boolean> {
+): Promise<Replay | undefined> {
   const { id, endpointId, since, until, eventTypes, which, createdBy, createdAt } = replay;
-  const rows = await sql`
-    insert into tallyhook.replays (id, endpoint_id, since, until, event_types, which, state,
+  const rows = await db.sql<Replay[]>`
+    insert into tallyhook.replays as r (id, endpoint_id, since, until, event_types, which, state,
       position_at, position_id, created_by, created_at)
     values (${id}, ${endpointId}, ${isoText(since)}, ${isoText(until)}, ${eventTypes}::text[],
       ${which}, 'running', ${isoText(since)}, '', ${createdBy}, ${isoText(createdAt)})
-    on conflict (endpoint_id) where state = 'running' do nothing returning id`;
-  return rows.length > 0;
+    on conflict (endpoint_id) where state = 'running' do nothing
+    returning ${columns(db)}`;
+  return rows[0];
 }
 
 export async function findReplay(db: Queryable, id: string): Promise<Replay | undefined> {
@@ -82,12 +83,16 @@ export async function listReplays(
     ${before ? db.sql`where r.id < ${before}` : db.sql``} order by r.id desc limit ${limit}`;
 }
 
-/** Ends a running replay; what it has queued stays. False if it has ended already. */
-export async function cancelReplay({ sql }: Queryable, id: string, now: Instant): Promise<boolean> {
-  const rows = await sql`
-    update tallyhook.replays set state = 'cancelled', finished_at = ${isoText(now)}
-    where id = ${id} and state = 'running' returning id`;
-  return rows.length > 0;
+/** Ends a running replay; what it has queued stays. Undefined if it has ended already. */
+export async function cancelReplay(
+  db: Queryable,
+  id: string,
+  now: Instant,
+): Promise<Replay | undefined> {
+  const rows = await db.sql<Replay[]>`
+    update tallyhook.replays r set state = 'cancelled', finished_at = ${isoText(now)}
+    where r.id = ${id} and r.state = 'running' returning ${columns(db)}`;
+  return rows[0];
 }
 
 /** Removes some that ended before; returns how many. */
@@ -109,35 +114,40 @@ export interface Counts {
 }
 
 /**
- * Works through one page of the running replay that has examined least, which no other daemon can
- * do meanwhile. Undefined
- * when none can go on: their endpoints are disabled or have many pending deliveries.
+ * Works through a page of the running replay that has examined least, which no other daemon can do
+ * meanwhile; ends it if its endpoint is deleted. False when none can go on: their endpoints are
+ * disabled or have many pending deliveries.
  */
-export async function replayPage(tx: Tx, now: Instant): Promise<Counts | undefined> {
+export async function replayPage(tx: Tx, now: Instant): Promise<boolean> {
   const { sql } = tx;
   await planByIndex(tx);
   const [replay] = await sql<(Replay & { deleted: boolean })[]>`
-    select ${columns(tx)}, coalesce(p.deleted_at is not null, true) as deleted
+    select ${columns(tx)}, p.id is null or p.deleted_at is not null as deleted
     from tallyhook.replays r left join tallyhook.endpoints p on p.id = r.endpoint_id
     where r.state = 'running' and (p.id is null or p.deleted_at is not null
       or p.state = 'enabled' and ${PENDING_MAX} >= (select count(*) from (
         select from tallyhook.deliveries d where d.endpoint_id = r.endpoint_id
           and d.state = 'pending' limit ${PENDING_MAX + 1}) x))
     order by r.examined, r.id limit 1 for update of r skip locked`;
-  if (!replay) return undefined;
-  if (replay.deleted) {
-    await cancelReplay(tx, replay.id, now);
-    return { examined: 0, queued: 0 };
-  }
-  const { examined, queued, lastAt, lastId } = await queuePage(tx, replay, now);
+  if (!replay) return false;
+  if (replay.deleted) await cancelReplay(tx, replay.id, now);
+  else await savePage(tx, replay.id, await queuePage(tx, replay, now), now);
+  return true;
+}
+
+async function savePage(
+  { sql }: Tx,
+  id: string,
+  { examined, queued, lastAt, lastId }: PageEnd,
+  now: Instant,
+): Promise<void> {
   const isDone = examined < PAGE;
   await sql`
     update tallyhook.replays set examined = examined + ${examined}, queued = queued + ${queued},
-      position_at = coalesce(${isoOrNull(lastAt)}, position_at),
+      position_at = coalesce(${lastAt === null ? null : isoText(lastAt)}, position_at),
       position_id = coalesce(${lastId}, position_id),
       state = ${isDone ? 'done' : 'running'}, finished_at = ${isDone ? isoText(now) : null}
-    where id = ${replay.id}`;
-  return { examined, queued };
+    where id = ${id}`;
 }
 
 interface PageEnd extends Counts {
@@ -148,18 +158,18 @@ interface PageEnd extends Counts {
 async function queuePage(tx: Tx, replay: Replay, now: Instant): Promise<PageEnd> {
   const at = isoText(now);
   const rows = await tx.sql<PageEnd[]>`
-    with page as materialized (${eventsOf(tx, replay, PAGE)}), wanted as materialized (
+    with page as materialized (${eventsOf(tx, replay, PAGE)}), matching as materialized (
       ${deliveriesOf(tx, replay)}
     ), made as (
       insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
         subject_seq, state, due_at, queued_at, out_of_order)
       select delivery_id, recorded_at, ${replay.endpointId}, id, type, subject, subject_seq,
         'pending', ${at}, ${at}, true
-      from wanted where ${replay.which !== 'failed'} on conflict do nothing returning 1
+      from matching where ${replay.which !== 'failed'} on conflict do nothing returning 1
     ), again as (
       update tallyhook.deliveries d set state = 'pending', due_at = ${at}, queued_at = ${at},
         schedule_step = 0, out_of_order = true, finished_at = null, lease_until = null
-      from wanted w
+      from matching w
       where d.id = w.delivery_id and d.created_at = w.recorded_at
         and d.state = any(${AGAIN[replay.which]}::text[])
       returning 1
@@ -177,13 +187,13 @@ export async function countReplay(tx: Tx, input: ReplayInput, limit: number): Pr
   await planByIndex(tx);
   const from = { ...input, positionAt: input.since, positionId: '' };
   const rows = await tx.sql<Counts[]>`
-    with page as materialized (${eventsOf(tx, from, limit)}), wanted as materialized (
+    with page as materialized (${eventsOf(tx, from, limit)}), matching as materialized (
       ${deliveriesOf(tx, input)}
     )
     select (select count(*) from page)::int as examined, (count(*) filter (where case
       when d.id is null then ${input.which !== 'failed'}
       else d.state = any(${AGAIN[input.which]}::text[]) end))::int as queued
-    from wanted w left join tallyhook.deliveries d
+    from matching w left join tallyhook.deliveries d
       on d.id = w.delivery_id and d.created_at = w.recorded_at`;
   return rows[0] ?? { examined: 0, queued: 0 };
 }
@@ -209,8 +219,4 @@ function deliveriesOf(db: Queryable, { endpointId, eventTypes }: ReplayInput) {
     cross join lateral (select md5(e.id || p.id) as hex) h
     where ${eventTypes.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
       && ${eventTypes}::text[]`;
-}
-
-function isoOrNull(at: Instant | null): string | null {
-  return at === null ? null : isoText(at);
 }

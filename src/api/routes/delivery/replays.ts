@@ -71,10 +71,10 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     schema: replay,
     async handle({ params: { id }, body: { types, dry_run, ...rest } }, caller) {
       await requireOwner(webhooks, id, caller);
+      await webhooks.getEndpoint(id);
       const request = { ...rest, endpointId: id, eventTypes: types };
       if (!dry_run) return replayOutput(await webhooks.startReplay(request, caller.owner));
-      const counts = await webhooks.countReplay(request);
-      return dryRunOutput({ ...request, ...counts });
+      return replayOutput({ ...request, ...(await webhooks.countReplay(request)) });
     },
   });
   router.list({
@@ -86,7 +86,7 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     item: replay,
     parsePosition: idPosition('rpl'),
     list: async (_, { after: before = '', limit }) => webhooks.listReplays({ before, limit }),
-    output: replayOutput,
+    output: (row: Replay) => replayOutput(row),
     position: ({ id }) => id,
   });
   router.add({
@@ -116,39 +116,24 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
   });
 }
 
-function replayOutput(row: Replay) {
-  return {
-    id: row.id,
-    endpoint_id: row.endpointId,
-    since: instantText(row.since),
-    until: instantText(row.until),
-    types: row.eventTypes,
-    which: row.which,
-    state: row.state,
-    examined: row.examined,
-    queued: row.queued,
-    reached: instantText(row.positionAt),
-    created_by: row.createdBy,
-    created_at: instantText(row.createdAt),
-    finished_at: instantText(row.finishedAt),
-  };
-}
-
 type Counted = Pick<Replay, 'endpointId' | 'since' | 'until' | 'eventTypes' | 'which'> &
   Pick<Replay, 'examined' | 'queued'>;
 
-function dryRunOutput(row: Counted) {
+/** @param row of a dry run only what was counted */
+function replayOutput(row: Counted & Partial<Replay>) {
   return {
-    id: null,
+    id: row.id ?? null,
     endpoint_id: row.endpointId,
     since: instantText(row.since),
     until: instantText(row.until),
     types: row.eventTypes,
     which: row.which,
-    state: 'dry_run' as const,
+    state: row.state ?? ('dry_run' as const),
     examined: row.examined,
     queued: row.queued,
-    reached: null,
-    ...{ created_by: null, created_at: null, finished_at: null },
+    reached: instantText(row.positionAt ?? null),
+    created_by: row.createdBy ?? null,
+    created_at: instantText(row.createdAt ?? null),
+    finished_at: instantText(row.finishedAt ?? null),
   };
 }

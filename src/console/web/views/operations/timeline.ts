@@ -121,8 +121,8 @@ function observationWords({ target, result, balance, owner, ended_at: until }: O
   if (result === 'inconclusive') return html`observed: ${what} could not be read`;
   return kind === 'wallet'
     ? html`observed: ${what} held <${Amount} of=${balance} />, ${end}`
-    : html`observed: ${what} belonged to
-        ${owner ? html` <${WalletLink} addr=${owner} />` : ' nobody'}, ${end}`;
+    : html`observed: ${what}
+        ${owner ? html` belonged to <${WalletLink} addr=${owner} />` : ' had no owner'}, ${end}`;
 }
 
 function postingWords({ transaction_id: id, kind, reverses, entries }: Posting) {
