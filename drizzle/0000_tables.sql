@@ -321,8 +321,8 @@ CREATE TABLE "tallyhook"."operation_effects" (
 	"account" text NOT NULL,
 	"amount" numeric NOT NULL,
 	"phase" text NOT NULL,
-	"unsettled" boolean GENERATED ALWAYS AS (case when phase in ('queued', 'open', 'executed',
-      'taken_back') then true when phase = 'not_executed' then false end) STORED,
+	"unsettled" boolean GENERATED ALWAYS AS (case when phase in ('queued', 'open',
+      'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end) STORED,
 	CONSTRAINT "operation_effects_operation_id_line_pk" PRIMARY KEY("operation_id","line")
 );
 --> statement-breakpoint

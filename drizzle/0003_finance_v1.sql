@@ -38,7 +38,7 @@ from (
     case o.state when 'sending' then 0 else e.amount end as unknown,
     greatest(e.amount, 0) as open_up, least(e.amount, 0) as open_down
   from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-  where e.unsettled and e.phase = 'open'
+  where e.unsettled and e.phase in ('open', 'undecided')
   union all
   select d.account_key, d.account, d.amount, 0, 0, 0, 0 from tallyhook.due_effects d
   union all

@@ -58,9 +58,8 @@ begin
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       i.known is not null and i.state <> 'queued' and (
         i.users <> '{}' and not exists (select from unnest(i.apart) u where array(
-          select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-          where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-          order by o.recorded_at, o.id limit 13) <@ i.known)
+          select e.operation_id from tallyhook.operation_effects e
+          where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) <@ i.known)
         or exists (select from tallyhook.operations o
           where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
             and o.id <> all(i.known))) as others_open
@@ -124,9 +123,8 @@ begin
         'ambiguous', o.ambiguous, 'sentAt', floor(extract(epoch from coalesce(o.sent_at, o.recorded_at)) * 1000))
         order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(array(
           select o.id from unnest(d.users) u cross join lateral (
-            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-            order by o.recorded_at, o.id limit 13) o
+            select e.operation_id as id from tallyhook.operation_effects e
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) o
           union
           select o.id from tallyhook.operations o
           where o.conflict_key = d."conflictKey" and o.state in ('sending', 'unknown')))), '[]') end

@@ -166,7 +166,8 @@ export async function listUnknownOn(
       select l.operation_id from unnest(${keys.map((key) => `wallet:${key}`)}::text[]) k(account)
       cross join lateral (select f.operation_id, count(*) over () as open from (
         select e.operation_id from tallyhook.operation_effects e
-        where lower(e.account) = k.account and e.unsettled and e.phase = 'open'
+        where lower(e.account) = k.account and e.unsettled
+          and e.phase in ('open', 'undecided')
         limit ${openMax + 1}) f) l
       where l.open <= ${openMax})
     order by o.recorded_at, o.id limit ${limit}`;

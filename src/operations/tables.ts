@@ -179,9 +179,10 @@ export const transitions = tallyhook.table(
 
 /**
  * The effects of token writes, computed by effects.ts when the write is recorded. `phase`: `queued`
- * while the write waits in the request queue, `open`, `executed` until an observation confirms it,
- * `settled`, `not_executed`, or `taken_back`: first executed, later found not executed. A write
- * that cannot be posted has no rows. See also `recordedEffectsOf`.
+ * while the write waits in the request queue, `open` while it is being sent or unknown, `undecided`,
+ * `executed` until an observation confirms it, `settled`, `not_executed`, or `taken_back`: first
+ * executed, later found not executed. A write that cannot be posted has no rows. See also
+ * `recordedEffectsOf`.
  */
 export const operationEffects = tallyhook.table(
   'operation_effects',
@@ -192,8 +193,8 @@ export const operationEffects = tallyhook.table(
     amount: whole().notNull(),
     phase: text().notNull(),
     /** True while observations of the wallet have to account for it, null once it is settled. */
-    unsettled: boolean().generatedAlwaysAs(sql`case when phase in ('queued', 'open', 'executed',
-      'taken_back') then true when phase = 'not_executed' then false end`),
+    unsettled: boolean().generatedAlwaysAs(sql`case when phase in ('queued', 'open',
+      'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end`),
   },
   (t) => [
     primaryKey({ columns: [t.operationId, t.line] }),

@@ -212,7 +212,7 @@ function retryAt(sql: Sql) {
 function phaseOf(sql: Sql) {
   return sql`
     select case
-      when m.state in ('queued', 'settled') then m.state
+      when m.state in ('queued', 'undecided', 'settled') then m.state
       when m.outcome = 'not_executed' and m.from_state in ('accepted', 'executed', 'settled')
         then 'taken_back'
       else m.outcome end as phase`;

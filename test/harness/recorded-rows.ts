@@ -37,7 +37,7 @@ export async function completeRecords(db: Db, settings: EffectSettings): Promise
   await db.sql`
     update tallyhook.operation_effects e set phase = p.phase
     from tallyhook.operations o cross join lateral (select case
-      when o.state in ('queued', 'settled') then o.state
+      when o.state in ('queued', 'undecided', 'settled') then o.state
       when o.outcome = 'not_executed' and exists (
         select from tallyhook.transactions t where t.operation_id = o.id) then 'taken_back'
       else o.outcome end as phase) p

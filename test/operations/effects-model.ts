@@ -10,7 +10,7 @@ import {
 
 function phaseOf({ state, outcome }: Operation, wasExecuted: boolean): string {
   if (outcome === 'not_executed' && wasExecuted) return 'taken_back';
-  return state === 'queued' || state === 'settled' ? state : outcome;
+  return ['queued', 'undecided', 'settled'].includes(state) ? state : outcome;
 }
 const NONE = { unposted: 0n, inFlight: 0n, unknown: 0n, openUp: 0n, openDown: 0n };
 

@@ -102,7 +102,7 @@ const OPEN = [
     order by recorded_at desc limit ${OPEN_EACH * OPEN_STATES.length}) x
   where o.id = x.id`,
   `update tallyhook.operation_effects e
-  set phase = case o.state when 'queued' then 'queued' else o.outcome end
+  set phase = case when o.state in ('queued', 'undecided') then o.state else o.outcome end
   from tallyhook.operations o where o.id = e.operation_id and o.settled_at is null
     and o.kind <> 'mint'`,
 ];
