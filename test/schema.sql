@@ -300,7 +300,7 @@ create table tallyhook.operation_effects (
   phase text not null,
   unsettled boolean generated always as (
 CASE
-    WHEN (phase = ANY (ARRAY['queued'::text, 'open'::text, 'executed'::text, 'taken_back'::text])) THEN true
+    WHEN (phase = ANY (ARRAY['queued'::text, 'open'::text, 'undecided'::text, 'executed'::text, 'taken_back'::text])) THEN true
     WHEN (phase = 'not_executed'::text) THEN false
     ELSE NULL::boolean
 END) stored
@@ -1304,7 +1304,7 @@ create view tallyhook.pending_effects as
             LEAST(e.amount, (0)::numeric) AS open_down
            FROM (tallyhook.operation_effects e
              JOIN tallyhook.operations o ON ((o.id = e.operation_id)))
-          WHERE (e.unsettled AND (e.phase = 'open'::text))
+          WHERE (e.unsettled AND (e.phase = ANY (ARRAY['open'::text, 'undecided'::text])))
         UNION ALL
          SELECT d.account_key,
             d.account,
@@ -1885,9 +1885,8 @@ begin
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       i.known is not null and i.state <> 'queued' and (
         i.users <> '{}' and not exists (select from unnest(i.apart) u where array(
-          select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-          where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-          order by o.recorded_at, o.id limit 13) <@ i.known)
+          select e.operation_id from tallyhook.operation_effects e
+          where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) <@ i.known)
         or exists (select from tallyhook.operations o
           where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
             and o.id <> all(i.known))) as others_open
@@ -1951,9 +1950,8 @@ begin
         'ambiguous', o.ambiguous, 'sentAt', floor(extract(epoch from coalesce(o.sent_at, o.recorded_at)) * 1000))
         order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(array(
           select o.id from unnest(d.users) u cross join lateral (
-            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-            order by o.recorded_at, o.id limit 13) o
+            select e.operation_id as id from tallyhook.operation_effects e
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) o
           union
           select o.id from tallyhook.operations o
           where o.conflict_key = d."conflictKey" and o.state in ('sending', 'unknown')))), '[]') end

@@ -21,7 +21,7 @@ import { runLoad } from './busy/load.ts';
 import type { ScenarioName } from './busy/scenarios.ts';
 import { LIMITS, openWorld, type Plan } from './busy/world.ts';
 
-const NAMES: ScenarioName[] = ['merchant', 'operator', 'pair'];
+const NAMES: ScenarioName[] = ['merchant', 'operator', 'pair', 'players'];
 
 const values = new Command('busy')
   .description('Runs wallets under constant traffic and says what settled, drifted and waited.')
@@ -29,6 +29,7 @@ const values = new Command('busy')
   .option('--minutes <n>', 'minutes of each scenario', Number, 10)
   .option('--rate <n>', 'writes per second; by default that of the scenario', Number)
   .option('--lost <share>', 'share of the answers that are lost', Number, 0)
+  .option('--reads <n>', 'reads of its wallets by apps per second', Number, 0)
   .option('--seed <n>', 'the same seed makes the same writes and changes', Number, 1)
   .option('--budget <n>', 'requests per second; polls get what the writes leave', Number, 200)
   .option('--delay <min-max>', 'milliseconds until the service answers')
@@ -43,6 +44,7 @@ const values = new Command('busy')
     minutes: number;
     rate?: number;
     lost: number;
+    reads: number;
     seed: number;
     budget: number;
     delay?: string;
@@ -56,6 +58,7 @@ const plan: Plan = {
   minutes: values.minutes,
   perS: values.rate,
   lost: values.lost,
+  readsPerS: values.reads,
   seed: values.seed,
   budgetPerS: values.budget,
   delayMs: values.delay === undefined ? undefined : rangeOf(values.delay),
@@ -102,6 +105,7 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
     `\n${figures.scenario}: ${figures.perS} ${figures.title}, ${plan.minutes} min, ${polls},`,
     `answers after ${figures.delayMs.join('–')} ms, reads up to ${plan.readLagMs} ms late,`,
     `${plan.lost * 100} % of answers lost, seed ${plan.seed}`,
+    plan.readsPerS > 0 ? `, apps read ${plan.readsPerS} times per second` : '',
     plan.cold ? ', wallets unknown at the start' : '',
   ];
   const others = Object.entries(figures.refused).map(([status, n]) => `${n} × ${status}`);
@@ -123,6 +127,7 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
       `${figures.unknown}: ${figures.resolved} resolved, ${figures.undecided} undecided,`,
     ],
     ['', `${figures.stillOpen} open, ${figures.wrong.length} WRONG ${figures.wrong.slice(0, 3)}`],
+    ['  resolved after', spreadText(figures.resolvedAfterS, 's')],
     ['load average of the machine', number(figures.machineLoad)],
     ['passed', failures.length === 0 ? 'yes' : `NO: ${failures.join('; ')}`],
     ...figures.log

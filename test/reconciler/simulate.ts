@@ -26,7 +26,8 @@ const values = new Command('simulate')
   .option('--seeds <list>', 'several seeds, one after the other, such as 1,2,3')
   .option('--writes <n>', 'writes of each seed', Number, 10_000)
   .option('--daemons <n>', 'daemons on one database', Number, 1)
-  .option('--wallets <n>', 'wallets of users', Number, 80)
+  .option('--apps <n>', 'apps that write at the same time', Number, 1)
+  .option('--wallets <n>', 'wallets of the users of each', Number, 80)
   .option('--unharmed <n>', 'writes without a fault for each one with a fault', Number)
   .option('--look-alike', 'outside changes may equal writes', false)
   .option('--mapped', 'the wallets of operators and fees can be read', false)
@@ -39,6 +40,7 @@ const values = new Command('simulate')
     seeds?: string;
     writes: number;
     daemons: number;
+    apps: number;
     wallets: number;
     unharmed?: number;
     lookAlike: boolean;
@@ -52,8 +54,9 @@ const COMMON: Omit<Plan, 'seed'> = {
   mapped: values.mapped,
   lookAlike: values.lookAlike,
   daemons: values.daemons,
-  wallets: values.wallets,
-  members: Math.ceil(values.wallets / 4),
+  apps: values.apps,
+  wallets: values.apps * values.wallets,
+  members: values.apps * Math.ceil(values.wallets / 4),
   unharmed: values.unharmed ?? (values.busy ? 50 : 5),
   fresh: values.fresh,
   busy: values.busy,

@@ -49,6 +49,8 @@ export interface Figures {
   /** Of writes that became unknown. */
   unknown: number;
   resolved: number;
+  /** Seconds from the loss of the answer until it was resolved. */
+  resolvedAfterS: Spread | undefined;
   undecided: number;
   stillOpen: number;
   /** What we say against what the service did, in words. */
@@ -137,7 +139,10 @@ async function outcomesOf({ db }: World, { applied }: Run) {
       exists(select from tallyhook.transitions t
         where t.operation_id = o.id and t.to_state = 'unknown') as lost,
       exists(select from tallyhook.transitions t
-        where t.operation_id = o.id and t.to_state = 'undecided') as "left"
+        where t.operation_id = o.id and t.to_state = 'undecided') as "left",
+      (select extract(epoch from min(t.at) filter (where t.from_state = 'unknown')
+          - min(t.at) filter (where t.to_state = 'unknown'))::float8
+        from tallyhook.transitions t where t.operation_id = o.id) as "endedAfterS"
     from tallyhook.operations o`;
   const unknown = rows.filter(({ lost }) => lost);
   const open = unknown.filter(({ state }) => state === 'unknown' || state === 'sending');
@@ -146,6 +151,9 @@ async function outcomesOf({ db }: World, { applied }: Run) {
     ambiguous: rows.filter(({ ambiguous }) => ambiguous).length,
     unknown: unknown.length,
     resolved: unknown.length - open.length - undecided.length,
+    resolvedAfterS: spreadOf(
+      unknown.flatMap(({ left, endedAfterS }) => (left ? [] : (endedAfterS ?? []))),
+    ),
     undecided: undecided.length,
     stillOpen: open.length,
     wrong: rows.flatMap(({ name, state }) => {
@@ -162,6 +170,7 @@ interface Ending {
   /** It became unknown, and it was given to people. */
   lost: boolean;
   left: boolean;
+  endedAfterS: number | null;
 }
 
 function contradicts(state: string, times: number): boolean {

@@ -35,7 +35,7 @@ export interface Run {
   /** Writes that were due while too many were under way. */
   skipped: number;
   tookMs: number;
-  /** Reads of wallets that the service answered during the load. */
+  /** Reads of wallets that the service answered during the load, those of apps included. */
   polls: number;
 }
 
@@ -58,7 +58,8 @@ export async function runLoad(world: World): Promise<Run> {
   const harvest = harvester(world, run);
   const harvesting = setInterval(harvest, 1_000);
   try {
-    run.tookMs = await press(world, run);
+    const reading = readWallets(world);
+    run.tookMs = await press(world, run).finally(reading.stop);
     harvest();
     const polls = run.polls;
     if (!plan.pollsOff) await drained(world);
@@ -104,6 +105,28 @@ async function press(world: World, run: Run): Promise<number> {
   });
   await Promise.all(underWay);
   return forMs;
+}
+
+/** Apps read the wallets in turn, as often as the plan says, until it is stopped. */
+function readWallets({ plan, scenario, app }: World): { stop(): Promise<unknown> } {
+  const addrs = [...scenario.busy, ...scenario.others];
+  const started = monotonicMs();
+  const underWay = new Set<Promise<unknown>>();
+  let count = 0;
+  const tick = setInterval(() => {
+    for (; count < ((monotonicMs() - started) / 1_000) * plan.readsPerS; count++) {
+      const path = `/v1/app/token/account?addr=${addrs[count % addrs.length]}`;
+      const read = app.call('GET', path).catch(() => undefined);
+      underWay.add(read);
+      read.finally(() => underWay.delete(read));
+    }
+  }, TICK_MS);
+  return {
+    stop() {
+      clearInterval(tick);
+      return Promise.all(underWay);
+    },
+  };
 }
 
 async function send(world: World, run: Run, random: Random, dueMs: number): Promise<void> {

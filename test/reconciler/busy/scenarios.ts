@@ -1,7 +1,7 @@
-/** The three loads: which wallets they use, what they write, and what others change meanwhile. */
+/** The loads: which wallets they use, what they write, and what others change meanwhile. */
 import type { Random } from '../../../src/kernel/random.ts';
 
-export type ScenarioName = 'merchant' | 'operator' | 'pair';
+export type ScenarioName = 'merchant' | 'operator' | 'pair' | 'players';
 
 export interface Scenario {
   name: ScenarioName;
@@ -31,7 +31,7 @@ const many = (letter: string, count: number) =>
 
 /** @param operatorAddr the wallet of operator 1 of the service */
 export function scenarioOf(name: ScenarioName, operatorAddr: string): Scenario {
-  return { merchant, operator, pair }[name](operatorAddr);
+  return { merchant, operator, pair, players }[name](operatorAddr);
 }
 
 function merchant(): Scenario {
@@ -74,6 +74,23 @@ function pair(): Scenario {
     draw(random, name) {
       const [from, to] = random.unit() < 0.5 ? [one, other] : [other, one];
       return transfer(from, to, 1 + below(random, 1_000_000_000), name);
+    },
+  };
+}
+
+/** Few writes, so that a lost answer stands out; apps read the wallets meanwhile, with `--reads`. */
+function players(): Scenario {
+  const all = many('f', 20);
+  return {
+    name: 'players',
+    title: 'transfers/s between twenty wallets',
+    perS: 1,
+    ...{ busy: all.slice(0, 2), others: all.slice(2), operators: {}, delayMs: [20, 200] },
+    change: 50_000n,
+    draw(random, name) {
+      const from = below(random, all.length);
+      const to = (from + 1 + below(random, all.length - 1)) % all.length;
+      return transfer(all[from] ?? '', all[to] ?? '', 1 + below(random, 1_000), name);
     },
   };
 }

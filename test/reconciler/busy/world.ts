@@ -21,6 +21,8 @@ export interface Plan {
   perS: number | undefined;
   /** The share of writes whose answer is lost. */
   lost: number;
+  /** Reads of its wallets that apps make through the gateway per second. */
+  readsPerS: number;
   seed: number;
   /** Polls per second. */
   budgetPerS: number;

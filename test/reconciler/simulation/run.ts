@@ -40,6 +40,8 @@ export interface Simulation {
 const ALIVE_MS = 15_000;
 /** Writes between two quiet times, and the longest pause between two steps. */
 const PACE = { session: 120, pauseMs: 3_000 };
+/** Below this share of the draws of a step an app acts; above it something happens to all. */
+const ACTS = 0.965;
 /** About ten writes a second for ten minutes. */
 const BUSY_PACE = { session: 6_000, pauseMs: 150 };
 /** Bound of the wait for unknown operations before a rest, in rounds. */
@@ -56,7 +58,7 @@ export async function runSimulation(world: World, print: (line: string) => void 
     events: {},
     harvested: 0,
   };
-  const { session } = paceOf(plan);
+  const session = paceOf(plan).session * plan.apps;
   if (!plan.fresh) {
     await flow(world, 30_000);
     clock.advance(60 * DAY_MS);
@@ -99,19 +101,14 @@ async function countUnknown({ db }: World): Promise<number> {
 }
 
 async function step(world: World, simulation: Simulation): Promise<void> {
-  const { random, time, sandbox } = world;
+  const { random, time, sandbox, plan } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
+  for (let more = plan.apps - 1; more > 0; more--) act(world, simulation, random.unit() * ACTS);
   const dice = random.unit();
   const happened = (name: string) => {
     simulation.events[name] = (simulation.events[name] ?? 0) + 1;
   };
-  if (dice < 0.88) {
-    for (let n = 1 + (below(4) === 0 ? below(3) : 0); n > 0; n--)
-      requestWrite(world, simulation.requested);
-  } else if (dice < 0.92)
-    simulation.outside.push(...changeWallet(world, simulation.outside, simulation.requested));
-  else if (dice < 0.95) changeToken(world);
-  else if (dice < 0.965) staleReads(world);
+  if (dice < ACTS) act(world, simulation, dice);
   else if (dice < 0.97) shiftingPages(world);
   else if (dice < 0.975) {
     sandbox.control.maintenance({ state: 'on', duration_ms: 30_000 + below(90_000) });
@@ -131,11 +128,23 @@ async function step(world: World, simulation: Simulation): Promise<void> {
   harvest(world, simulation);
 }
 
+/** What an app does, or happens to its wallets and tokens. */
+function act(world: World, simulation: Simulation, dice: number): void {
+  const below = (n: number) => Math.floor(world.random.unit() * n);
+  if (dice < 0.88) {
+    for (let n = 1 + (below(4) === 0 ? below(3) : 0); n > 0; n--)
+      requestWrite(world, simulation.requested);
+  } else if (dice < 0.92)
+    simulation.outside.push(...changeWallet(world, simulation.outside, simulation.requested));
+  else if (dice < 0.95) changeToken(world);
+  else staleReads(world);
+}
+
 /** The service refuses connections for a while; apps continue to write. */
 async function outage(world: World, simulation: Simulation): Promise<void> {
   await world.relay.down();
   for (let n = 0; n < 3; n++) {
-    requestWrite(world, simulation.requested);
+    for (let more = world.plan.apps; more > 0; more--) requestWrite(world, simulation.requested);
     await world.time.settled();
     await flow(world, 4_000);
   }

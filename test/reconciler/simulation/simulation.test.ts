@@ -8,7 +8,7 @@ import { buildWorld, type Plan } from './world.ts';
 afterEach(closeAll);
 
 const COMMON = {
-  ...{ writes: 16, wallets: 6, members: 3, unharmed: 0.5 },
+  ...{ writes: 16, apps: 1, wallets: 6, members: 3, unharmed: 0.5 },
   ...{ lookAlike: false, fresh: false, busy: false },
 };
 const PLANS: (Plan & { title: string })[] = [

@@ -41,6 +41,9 @@ export interface Plan {
   /** Whether outside changes may equal writes. */
   lookAlike: boolean;
   daemons: number;
+  /** Apps that write at the same time, each as much as a single one. */
+  apps: number;
+  /** Wallets of the users of all apps. */
   wallets: number;
   /** How many of them belong to members whose tokens the app has. */
   members: number;
@@ -175,7 +178,10 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaStore(db),
-    settings: { budgetPerS: 100, initialRatePerS: 100, waitMs: 1 },
+    settings: {
+      ...{ budgetPerS: 100 * plan.apps, initialRatePerS: 100 * plan.apps, waitMs: 1 },
+      ...{ concurrencyMax: plan.apps > 1 ? 16 : 8, forwardsMax: 32 * plan.apps },
+    },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
@@ -184,7 +190,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, pause: time.pause },
     settings: {
       ...operationsDefaults,
-      ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 },
+      ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 * plan.apps },
       ...{ queuedSendWithinMs: 5_000, effects: books },
     },
   });
