@@ -21,7 +21,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
   && chmod 755 /usr/local/bin/tallyhook
 WORKDIR /app
 COPY --from=install /app ./
-ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=4 \
+ENV NODE_ENV=production NODE_OPTIONS="--max-semi-space-size=4 --max-old-space-size=1024" \
   PATH=/app/node_modules/.bin:$PATH DATA_DIR=/data HOST=0.0.0.0 PORT=8080
 USER tallyhook
 VOLUME /data

@@ -1,7 +1,9 @@
 /**
  * The process entry: runs the daemon and exits with its code. `npm start`, the image and
- * `tallyhook start` run it with `--max-semi-space-size=4`: without it V8 lets the young generation
- * grow to 128 MB under load, and the process to twice its size.
+ * `tallyhook start` run it with two flags, which the process of webhooks inherits. Without
+ * `--max-semi-space-size=4` V8 lets the young generation grow to 128 MB under load; without
+ * `--max-old-space-size=1024` it collects the old one when it is four times as large as what is in
+ * use, by the size of the machine: 295 MB after two minutes of 20 writes/s instead of 183.
  */
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
+#!/usr/bin/env -S node --max-semi-space-size=4 --max-old-space-size=1024
 /**
  * The entry of the command line. A Failure is printed as one line on standard error, exit code 1.
  */

@@ -9,6 +9,7 @@ import { type Bench, type Figures, type Frame, isHeld, type Result, type Target 
 import { gateway } from './gateway.ts';
 import { operationList } from './history/operation-list.ts';
 import { report } from './history/report.ts';
+import { postings } from './postings.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
@@ -22,6 +23,7 @@ const BENCHES: readonly Bench[] = [
   gateway,
   delivery,
   floods,
+  postings,
   reports,
   storage,
   storedHistory,
@@ -46,6 +48,7 @@ const options = new Command('bench')
     [1e6, 5e6],
   )
   .option('--database-url <url>', 'gateway: compare this Postgres with the embedded one instead')
+  .option('--pgledger <file>', 'postings: compare with pgledger, by its file pgledger.sql')
   .option('--json', 'print JSON')
   .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')
   .parse()

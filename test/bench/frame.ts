@@ -53,6 +53,8 @@ export interface Frame {
   stored: readonly number[];
   /** A login that may create databases; its server is compared with the embedded one. */
   databaseUrl?: string;
+  /** The file pgledger.sql, with which `postings` compares. */
+  pgledger?: string;
 }
 
 export interface Bench {

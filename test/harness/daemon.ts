@@ -18,6 +18,8 @@ export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
 const READY_MS = 80_000;
 const UNTIL = { deadlineMs: 60_000 };
+/** Those of `npm start`; see src/main.ts. */
+const V8_FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=1024'];
 /** The daemon gets nothing else of the test's environment. */
 const ENV = { PATH: process.env.PATH };
 
@@ -128,7 +130,7 @@ export async function spawnDaemon(
   const file = join(folder, 'settings.yaml');
   await writeFile(file, stringify(settings));
   const started = performance.now();
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', 'src/main.ts'], {
+  const child = spawn(process.execPath, [...V8_FLAGS, 'src/main.ts'], {
     cwd: ROOT,
     env: { ...ENV, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -37,7 +37,6 @@ export function startChild({ start, daemons, log, onReady }: ChildDeps): Child {
   const child = fork(ENTRY, [], {
     // Its log goes where that of the daemon goes.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    execArgv: ['--max-semi-space-size=4'],
     serialization: 'advanced',
   });
   const gone = new AbortController();

@@ -72,6 +72,21 @@ async function measure(url: string, operations: number, rounds: number): Promise
       measured: figuresOf([{ value: (monotonicMs() - started) / 1_000 / days }]),
       note: `${days} days`,
     });
+    const scan: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const begun = monotonicMs();
+      const rows = await db.sql<{ drifting: number }[]>`
+        select count(*)::int as drifting from finance_v1.wallet_positions
+        where observed_balance <> ledger_at_observation or drift <> 0`;
+      scan.push((monotonicMs() - begun) / 1_000);
+      if (rows[0]?.drifting !== 0) throw new Error(`${rows[0]?.drifting} wallets drift`);
+    }
+    results.push({
+      what: `scan of all wallets for drifts, ${operations.toLocaleString('en')} stored`,
+      unit: 's',
+      measured: figuresOf(scan.map((value) => ({ value }))),
+      target: { of: 'measured', atMost: 2 },
+    });
     const reports = makeReports({ ...stages, reads: stages.db, settings: DEFAULT_LIMITS });
     for (const [what, from, to] of PERIODS) {
       const seconds: number[] = [];
