@@ -21,3 +21,8 @@ export function isTxHash(text: string): boolean {
 export function addressKey(addr: string): string {
   return addr.toLowerCase();
 }
+
+/** Whether two addresses are one; null is only the same as null. */
+export function sameAddress(a: string | null, b: string | null): boolean {
+  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
+}

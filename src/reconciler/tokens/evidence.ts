@@ -3,10 +3,11 @@
  * write with the observed one, its hash, and the effects of other operations. Pure.
  */
 
+import { sameAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
-import { COMPLETE, FAILED, hasEffect, sameAddress, type TokenState } from './rule.ts';
+import { COMPLETE, FAILED, hasEffect, type TokenState } from './rule.ts';
 
 export type HashChange =
   /** The hash from before the write. */

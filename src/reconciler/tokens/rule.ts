@@ -4,7 +4,7 @@
  * status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
  */
 
-import { addressKey } from '../../kernel/addresses.ts';
+import { sameAddress } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
@@ -76,6 +76,19 @@ export interface ObservationContext {
   sameToken: boolean;
 }
 
+/** When an executed operation took effect, as far as known. */
+export function tookEffectAt({ effectiveAt, answeredAt, recordedAt }: Operation): Instant {
+  return effectiveAt ?? answeredAt ?? recordedAt;
+}
+
+/** Whether an observation must include an executed operation. */
+export function isRequired(
+  operation: Operation,
+  { startedAt, readLagMs }: Pick<ObservationContext, 'startedAt' | 'readLagMs'>,
+): boolean {
+  return startedAt - readLagMs > tookEffectAt(operation);
+}
+
 /**
  * How a token ends an executed operation; undefined while it does not. The hash decides; an
  * operation whose hash was replaced by a later one ends by its effect. Another hash is a later one
@@ -87,8 +100,7 @@ export function endingOf(
   observed: ObservationContext,
 ): { to: 'settled' | 'failed'; cause: string } | undefined {
   const { txHash, kind } = operation;
-  const tookEffectBy = operation.effectiveAt ?? operation.answeredAt ?? operation.recordedAt;
-  const isLate = observed.startedAt - observed.readLagMs > tookEffectBy;
+  const isLate = isRequired(operation, observed);
   if (token === 'absent') {
     return kind === 'burn' && isLate ? { to: 'settled', cause: 'the token is gone' } : undefined;
   }
@@ -163,8 +175,4 @@ export function causeOf(
   );
   if (hashed && able.includes(hashed)) return hashed.id;
   return able.length > 1 ? 'unknown' : able[0]?.id;
-}
-
-export function sameAddress(a: string | null, b: string | null): boolean {
-  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
 }

@@ -5,9 +5,10 @@
  * conclusions.
  */
 
+import { sameAddress } from '../../kernel/addresses.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
-import { sameAddress, type TokenState } from '../tokens/rule.ts';
+import type { TokenState } from '../tokens/rule.ts';
 
 /** A token as a scan lists it, or as it was last observed. */
 export interface ListedToken extends TokenState {

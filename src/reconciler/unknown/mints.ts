@@ -3,6 +3,7 @@
  * began after quiescence must agree; otherwise people decide, with the candidate tokens listed.
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
+import { sameAddress } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
@@ -11,7 +12,7 @@ import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, isQuiescent, markUndecided, quiescentAt } from '../resolution.ts';
-import { sameAddress, tokenStateOf } from '../tokens/rule.ts';
+import { tokenStateOf } from '../tokens/rule.ts';
 import {
   type ListedToken,
   type MintFinding,

@@ -2,7 +2,7 @@
  * The five NFT writes (section 4.1, rows 1 to 5). Checks run in this order: caller (401), input
  * (400), contract and token exist (404), state allows the write (422).
  */
-import { addressKey } from '../../kernel/addresses.ts';
+import { sameAddress } from '../../kernel/addresses.ts';
 import { isProcessing, startMint, startWrite } from '../chain/chain.ts';
 import { type Caller, callerOf } from '../state/grants.ts';
 import { type Contract, type Token, tokenKey } from '../state/records.ts';
@@ -91,10 +91,6 @@ export function absentToken(world: World) {
   const message = 'The token does not exist';
   const fieldError = { message, field: 'tokenId', validation: 'exists' };
   return nftRefusal(world.switches().absent_token, fieldError);
-}
-
-function sameAddress(a: string, b: string): boolean {
-  return addressKey(a) === addressKey(b);
 }
 
 /** The form and path fields; path parameters take precedence. */
