@@ -128,8 +128,24 @@ CREATE TABLE "tallyhook"."nft_movements" (
 	"tx_hash" text,
 	"operation_id" text,
 	"posting" integer,
+	"reverses" bigint,
+	"not_before" timestamptz(3),
 	"effective_at" timestamptz(3) NOT NULL,
+	"effective_basis" text NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."observed_holders" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."observed_holders_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"contract_id" numeric NOT NULL,
+	"token_id" numeric NOT NULL,
+	"owner" text,
+	"is_new" boolean NOT NULL,
+	"tx_hash" text,
+	"not_before" timestamptz(3),
+	"observed_at" timestamptz(3) NOT NULL,
+	"requested_at" timestamptz(3) NOT NULL,
+	"problem" text
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."posting_requests" (
@@ -520,6 +536,9 @@ CREATE TABLE "tallyhook"."tokens" (
 	"observed_at" timestamptz(3) NOT NULL,
 	"presence" text NOT NULL,
 	"absent_since" timestamptz(3),
+	"recorded_owner" text,
+	"differs_since" timestamptz(3),
+	"differs_after" timestamptz(3),
 	CONSTRAINT "tokens_contract_id_token_id_pk" PRIMARY KEY("contract_id","token_id")
 );
 --> statement-breakpoint
@@ -695,6 +714,7 @@ CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
 CREATE INDEX "nft_movements_by_batch" ON "tallyhook"."nft_movements" USING btree ("batch_id","id");--> statement-breakpoint
+CREATE INDEX "observed_holders_by_token" ON "tallyhook"."observed_holders" USING btree ("contract_id","token_id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" USING btree (lower(account)) WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_openings" ON "tallyhook"."posting_requests" USING btree (lower(account),"effective_at") WHERE kind = 'opening';--> statement-breakpoint

@@ -203,6 +203,16 @@ alter table tallyhook.transactions
 create unique index transactions_reversed_once on tallyhook.transactions (reverses)
   where reverses is not null;
 --> statement-breakpoint
+alter table tallyhook.nft_movements
+  add constraint nft_movements_kinds check (kind in ('opening', 'mint', 'transfer', 'burn', 'data_change',
+    'reversal')),
+  add constraint nft_movements_of_operations check ((operation_id is null) = (posting is null)),
+  add constraint nft_movements_reversals check ((kind = 'reversal') = (reverses is not null)),
+  add constraint nft_movements_reverse_known foreign key (reverses) references tallyhook.nft_movements (id);
+--> statement-breakpoint
+create unique index nft_movements_reversed_once on tallyhook.nft_movements (reverses)
+  where reverses is not null;
+--> statement-breakpoint
 -- The functions below look up single rows in scalar subqueries instead of joins: a join planned while a
 -- table was small would scan the whole table after it has grown.
 
@@ -404,7 +414,7 @@ begin
   end if;
   select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'movement' as row,
       m.id, m.batch_id, m.kind, m.contract_id::text, m.token_id::text, m.from_addr, m.to_addr, m.tx_hash,
-      m.operation_id, m.posting, m.effective_at, m.recorded_at) r))::text, 'UTF8')), ''::bytea
+      m.operation_id, m.posting, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at) r))::text, 'UTF8')), ''::bytea
     order by m.id), ''::bytea)
   into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
   insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)

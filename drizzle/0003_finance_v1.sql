@@ -436,17 +436,28 @@ comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that prop
 --> statement-breakpoint
 create view finance_v1.nft_movements as
 select m.contract_id, m.token_id, m.kind, m.from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
-  m.effective_at::timestamptz as effective_at
+  m.effective_at::timestamptz as effective_at, m.id as seq, m.operation_id,
+  m.operation_id is null and m.kind in ('mint', 'transfer', 'burn') as made_elsewhere,
+  m.not_before::timestamptz as not_before, m.effective_basis, m.recorded_at::timestamptz as recorded_at, m.reverses,
+  m.kind <> 'reversal' and (select r.id from tallyhook.nft_movements r where r.reverses = m.id) is null as standing
 from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.operation_id;
 --> statement-breakpoint
-comment on view finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
+comment on view finance_v1.nft_movements is 'The journal of NFTs, append-only: what our writes did, and what observations showed that was made elsewhere. What turns out otherwise later is reversed: sum only standing movements.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
-comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.kind is 'opening: the token existed when it became known; mint, transfer, burn, data_change or reversal.';
 comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
-comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting.';
-comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting; of what was made elsewhere the last one that the token showed.';
+comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
+comment on column finance_v1.nft_movements.seq is 'Number of the movement, rising in the order of recording, with gaps.';
+comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; empty for an opening, for what was made elsewhere, and for their reversals.';
+comment on column finance_v1.nft_movements.made_elsewhere is 'True for a mint, transfer or burn that no write of ours explains.';
+comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; it took effect in between. Empty at the first observation.';
+comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as in journal; observed of what observations showed; operation of what a write shows of the owner before it.';
+comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.';
+comment on column finance_v1.nft_movements.reverses is 'Of a reversal the seq of the movement that it takes back.';
+comment on column finance_v1.nft_movements.standing is 'False for a movement that was reversed, and for a reversal.';
 --> statement-breakpoint
 create view finance_v1.nft_holdings as
 select contract_id, token_id, owner, locked = 1 as locked, status
@@ -459,24 +470,56 @@ comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
 comment on column finance_v1.nft_holdings.locked is 'True while a market has locked it.';
 comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
 --> statement-breakpoint
+-- The movements that took effect before as_of and were recorded, and not taken back, until known_at.
+create function tallyhook.standing_movements(as_of timestamptz default null, known_at timestamptz default null)
+returns setof tallyhook.nft_movements language sql stable as $$
+  select m.* from tallyhook.nft_movements m
+  where m.kind <> 'reversal' and m.effective_at < coalesce($1, 'infinity')
+    and m.recorded_at <= coalesce($2, 'infinity') and not exists (
+      select from tallyhook.nft_movements r where r.reverses = m.id and r.recorded_at <= coalesce($2, 'infinity'))
+$$;
+--> statement-breakpoint
+revoke execute on function tallyhook.standing_movements from public;
+--> statement-breakpoint
+grant execute on function tallyhook.standing_movements to tallyhook_writer;
+--> statement-breakpoint
 create function finance_v1.nft_holdings_as_of(as_of timestamptz default null, known_at timestamptz default null)
 returns table (contract_id numeric, token_id numeric, owner text, since timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-with standing as (
-  -- Of an operation that was posted, reversed and perhaps posted again, only the last movement stands.
-  select distinct on (coalesce(m.operation_id, m.id::text)) m.* from tallyhook.nft_movements m
-  where m.recorded_at <= coalesce($2, 'infinity')
-  order by coalesce(m.operation_id, m.id::text), m.posting desc
-), last as (
-  select distinct on (s.contract_id, s.token_id) s.* from standing s
-  where s.kind not in ('reversal', 'data_change') and s.effective_at < coalesce($1, 'infinity')
-  order by s.contract_id, s.token_id, s.effective_at desc, s.id desc
+with last as (
+  select distinct on (m.contract_id, m.token_id) m.* from tallyhook.standing_movements($1, $2) m
+  where m.kind <> 'data_change'
+  order by m.contract_id, m.token_id, m.effective_at desc, m.id desc
 )
 select l.contract_id, l.token_id, l.to_addr, l.effective_at from last l where l.kind <> 'burn'
   order by l.contract_id, l.token_id
 $$;
 --> statement-breakpoint
 comment on function finance_v1.nft_holdings_as_of(timestamptz, timestamptz) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
+--> statement-breakpoint
+create function finance_v1.nft_supply(as_of timestamptz default null, known_at timestamptz default null)
+returns table (contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, burned bigint,
+  burned_elsewhere bigint, held bigint, balanced boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+with moved as (
+  select m.contract_id, m.token_id, count(*) filter (where m.kind = 'opening') as opening,
+    count(*) filter (where m.kind = 'mint') as minted,
+    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_elsewhere,
+    count(*) filter (where m.kind = 'burn') as burned,
+    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_elsewhere
+  from tallyhook.standing_movements($1, $2) m where m.kind <> 'data_change' group by m.contract_id, m.token_id
+), token as (
+  select m.*, (h.token_id is not null)::int as held
+  from moved m left join finance_v1.nft_holdings_as_of($1, $2) h
+    on h.contract_id = m.contract_id and h.token_id = m.token_id
+)
+select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_elsewhere)::bigint,
+  sum(t.burned)::bigint, sum(t.burned_elsewhere)::bigint, sum(t.held)::bigint,
+  bool_and(t.opening + t.minted - t.burned = t.held)
+from token t group by t.contract_id order by t.contract_id
+$$;
+--> statement-breakpoint
+comment on function finance_v1.nft_supply(timestamptz, timestamptz) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_elsewhere; burned, and how many of these were burned_elsewhere; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 --> statement-breakpoint
 create view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,

@@ -272,7 +272,10 @@ create table tallyhook.nft_movements (
   tx_hash text,
   operation_id text,
   posting integer,
+  reverses bigint,
+  not_before timestamp(3) with time zone,
   effective_at timestamp(3) with time zone not null,
+  effective_basis text not null,
   recorded_at timestamp(3) with time zone not null
 );
 create table tallyhook.numbered_events (
@@ -292,6 +295,18 @@ create table tallyhook.observations (
   cause text,
   record jsonb
 ) partition by RANGE (started_at);
+create table tallyhook.observed_holders (
+  id bigint not null generated always as identity,
+  contract_id numeric not null,
+  token_id numeric not null,
+  owner text,
+  is_new boolean not null,
+  tx_hash text,
+  not_before timestamp(3) with time zone,
+  observed_at timestamp(3) with time zone not null,
+  requested_at timestamp(3) with time zone not null,
+  problem text
+);
 create table tallyhook.operation_effects (
   operation_id text not null,
   line smallint not null,
@@ -529,7 +544,10 @@ create table tallyhook.tokens (
   owned_text text,
   observed_at timestamp(3) with time zone not null,
   presence text not null,
-  absent_since timestamp(3) with time zone
+  absent_since timestamp(3) with time zone,
+  recorded_owner text,
+  differs_since timestamp(3) with time zone,
+  differs_after timestamp(3) with time zone
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.transactions (
   id bigint not null,
@@ -684,10 +702,17 @@ alter table tallyhook.leases add constraint leases_pkey PRIMARY KEY (name);
 alter table tallyhook.migrations add constraint migrations_pkey PRIMARY KEY (idx);
 alter table tallyhook.nft_movements add constraint nft_movements_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
 alter table tallyhook.nft_movements add constraint nft_movements_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.nft_movements add constraint nft_movements_kinds CHECK ((kind = ANY (ARRAY['opening'::text, 'mint'::text, 'transfer'::text, 'burn'::text, 'data_change'::text, 'reversal'::text])));
+alter table tallyhook.nft_movements add constraint nft_movements_of_operations CHECK (((operation_id IS NULL) = (posting IS NULL)));
 alter table tallyhook.nft_movements add constraint nft_movements_pkey PRIMARY KEY (id);
+alter table tallyhook.nft_movements add constraint nft_movements_reversals CHECK (((kind = 'reversal'::text) = (reverses IS NOT NULL)));
+alter table tallyhook.nft_movements add constraint nft_movements_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.nft_movements(id);
 alter table tallyhook.nft_movements add constraint nft_movements_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.numbered_events add constraint numbered_events_first_seq_recorded_at_pk PRIMARY KEY (first_seq, recorded_at);
 alter table tallyhook.observations add constraint observations_started_at_id_pk PRIMARY KEY (started_at, id);
+alter table tallyhook.observed_holders add constraint observed_holders_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.observed_holders add constraint observed_holders_pkey PRIMARY KEY (id);
+alter table tallyhook.observed_holders add constraint observed_holders_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operation_effects add constraint operation_effects_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operation_effects add constraint operation_effects_operation_id_line_pk PRIMARY KEY (operation_id, line);
 alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
@@ -770,7 +795,9 @@ CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account
 CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
+CREATE UNIQUE INDEX nft_movements_reversed_once ON tallyhook.nft_movements USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
+CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree (contract_id, token_id);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
@@ -1031,7 +1058,17 @@ create view finance_v1.nft_movements as
     m.from_addr,
     m.to_addr,
     COALESCE(m.tx_hash, o.tx_hash) AS tx_hash,
-    (m.effective_at)::timestamp with time zone AS effective_at
+    (m.effective_at)::timestamp with time zone AS effective_at,
+    m.id AS seq,
+    m.operation_id,
+    ((m.operation_id IS NULL) AND (m.kind = ANY (ARRAY['mint'::text, 'transfer'::text, 'burn'::text]))) AS made_elsewhere,
+    (m.not_before)::timestamp with time zone AS not_before,
+    m.effective_basis,
+    (m.recorded_at)::timestamp with time zone AS recorded_at,
+    m.reverses,
+    ((m.kind <> 'reversal'::text) AND (( SELECT r.id
+           FROM tallyhook.nft_movements r
+          WHERE (r.reverses = m.id)) IS NULL)) AS standing
    FROM (tallyhook.nft_movements m
      LEFT JOIN tallyhook.operations o ON ((o.id = m.operation_id)));
 create view finance_v1.operations as
@@ -1376,18 +1413,36 @@ CREATE OR REPLACE FUNCTION finance_v1.nft_holdings_as_of(as_of timestamp with ti
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-with standing as (
-  -- Of an operation that was posted, reversed and perhaps posted again, only the last movement stands.
-  select distinct on (coalesce(m.operation_id, m.id::text)) m.* from tallyhook.nft_movements m
-  where m.recorded_at <= coalesce($2, 'infinity')
-  order by coalesce(m.operation_id, m.id::text), m.posting desc
-), last as (
-  select distinct on (s.contract_id, s.token_id) s.* from standing s
-  where s.kind not in ('reversal', 'data_change') and s.effective_at < coalesce($1, 'infinity')
-  order by s.contract_id, s.token_id, s.effective_at desc, s.id desc
+with last as (
+  select distinct on (m.contract_id, m.token_id) m.* from tallyhook.standing_movements($1, $2) m
+  where m.kind <> 'data_change'
+  order by m.contract_id, m.token_id, m.effective_at desc, m.id desc
 )
 select l.contract_id, l.token_id, l.to_addr, l.effective_at from last l where l.kind <> 'burn'
   order by l.contract_id, l.token_id
+$function$;
+CREATE OR REPLACE FUNCTION finance_v1.nft_supply(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, burned bigint, burned_elsewhere bigint, held bigint, balanced boolean)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+with moved as (
+  select m.contract_id, m.token_id, count(*) filter (where m.kind = 'opening') as opening,
+    count(*) filter (where m.kind = 'mint') as minted,
+    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_elsewhere,
+    count(*) filter (where m.kind = 'burn') as burned,
+    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_elsewhere
+  from tallyhook.standing_movements($1, $2) m where m.kind <> 'data_change' group by m.contract_id, m.token_id
+), token as (
+  select m.*, (h.token_id is not null)::int as held
+  from moved m left join finance_v1.nft_holdings_as_of($1, $2) h
+    on h.contract_id = m.contract_id and h.token_id = m.token_id
+)
+select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_elsewhere)::bigint,
+  sum(t.burned)::bigint, sum(t.burned_elsewhere)::bigint, sum(t.held)::bigint,
+  bool_and(t.opening + t.minted - t.burned = t.held)
+from token t group by t.contract_id order by t.contract_id
 $function$;
 CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(account text, asset text, debit numeric, credit numeric)
@@ -1772,7 +1827,7 @@ begin
   end if;
   select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'movement' as row,
       m.id, m.batch_id, m.kind, m.contract_id::text, m.token_id::text, m.from_addr, m.to_addr, m.tx_hash,
-      m.operation_id, m.posting, m.effective_at, m.recorded_at) r))::text, 'UTF8')), ''::bytea
+      m.operation_id, m.posting, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at) r))::text, 'UTF8')), ''::bytea
     order by m.id), ''::bytea)
   into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
   insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)
@@ -1965,6 +2020,16 @@ begin
   raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
     using errcode = 'TH001';
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS SETOF tallyhook.nft_movements
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select m.* from tallyhook.nft_movements m
+  where m.kind <> 'reversal' and m.effective_at < coalesce($1, 'infinity')
+    and m.recorded_at <= coalesce($2, 'infinity') and not exists (
+      select from tallyhook.nft_movements r where r.reverses = m.id and r.recorded_at <= coalesce($2, 'infinity'))
+$function$;
 CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text)
  RETURNS text
  LANGUAGE sql
@@ -2112,12 +2177,20 @@ comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
 comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
 comment on column finance_v1.nft_holdings.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
-comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known.';
+comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
+comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as in journal; observed of what observations showed; operation of what a write shows of the owner before it.';
 comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
-comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.kind is 'opening: the token existed when it became known; mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.made_elsewhere is 'True for a mint, transfer or burn that no write of ours explains.';
+comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; it took effect in between. Empty at the first observation.';
+comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; empty for an opening, for what was made elsewhere, and for their reversals.';
+comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.';
+comment on column finance_v1.nft_movements.reverses is 'Of a reversal the seq of the movement that it takes back.';
+comment on column finance_v1.nft_movements.seq is 'Number of the movement, rising in the order of recording, with gaps.';
+comment on column finance_v1.nft_movements.standing is 'False for a movement that was reversed, and for a reversal.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
-comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting; of what was made elsewhere the last one that the token showed.';
 comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
@@ -2210,6 +2283,7 @@ comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + un
 comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 comment on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
+comment on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_elsewhere; burned, and how many of these were burned_elsewhere; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
@@ -2222,7 +2296,7 @@ comment on relation finance_v1.drifts_ageing is 'The drifts that are still open,
 comment on relation finance_v1.in_doubt is 'Writes whose answer was lost and whose outcome is not known yet. Evidence ends the unknown ones, people decide the undecided ones.';
 comment on relation finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
-comment on relation finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
+comment on relation finance_v1.nft_movements is 'The journal of NFTs, append-only: what our writes did, and what observations showed that was made elsewhere. What turns out otherwise later is reversed: sum only standing movements.';
 comment on relation finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on relation finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
@@ -2276,6 +2350,8 @@ grant execute on function finance_v1.movements_daily(timestamp with time zone,ti
 grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
 grant execute on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
+grant execute on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
@@ -2286,6 +2362,7 @@ grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
+grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
 grant usage on schema tallyhook to tallyhook_writer;
@@ -2327,6 +2404,7 @@ grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant insert, select on tallyhook.numbered_events to tallyhook_writer;
 grant insert, select, update on tallyhook.observations to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.observed_holders to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
 grant update on tallyhook.operation_effects.amount to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;

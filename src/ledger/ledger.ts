@@ -18,20 +18,16 @@ import {
 } from '../operations/operations.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
 import { isBackdated, isIncludedInOpenings } from './opening-rule.ts';
-import {
-  listFirstEntries,
-  listKnownTokens,
-  listMissedEntries,
-  openingsOf,
-  readOpenings,
-} from './opening-store.ts';
+import { listFirstEntries, listMissedEntries, openingsOf, readOpenings } from './opening-store.ts';
 import type { Problem } from './plan/draft.ts';
 import { planWork, type Work } from './plan/plan.ts';
 import { accountKind, effectiveTimeOf } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
-import { quarantineDue, quarantineRequest } from './quarantine-store.ts';
+import { quarantine } from './quarantine-store.ts';
 import { countUnposted } from './store.ts';
+import { insertHolder, listDueHolders, readJournals } from './tokens/store.ts';
+import { type ObservedHolder, tokensOf } from './tokens/token-work.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
 export {
@@ -76,6 +72,7 @@ export {
   type TrialPage,
   trialBalancePage,
 } from './store.ts';
+export type { ObservedHolder } from './tokens/token-work.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
@@ -200,6 +197,16 @@ export async function requestPosting(
   await store.insertPostingRequests(tx, [request], requestedAt);
 }
 
+/**
+ * Has the journal show this holder of a token, inside the caller's transaction: what no operation
+ * explains becomes a movement made elsewhere. To be called when no operation can change the holder
+ * any more, with every change in its order.
+ * @param requestedAt the present
+ */
+export function recordHolder(tx: Tx, holder: ObservedHolder, requestedAt: Instant): Promise<void> {
+  return insertHolder(tx, holder, requestedAt);
+}
+
 /** Reads what is due; requests first, because they are few and reconciliation waits for them. */
 async function readWork(tx: Tx, limit: number): Promise<Work> {
   const requests = await store.listDueRequests(tx, limit);
@@ -221,14 +228,16 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   const touched = [...entries, ...originals.flatMap(({ effects }) => effects)];
   const accounts = [...touched.map(({ account }) => account), ...opened];
   const first = await listFirstEntries(tx, requests);
+  const room = remaining - operations.length;
+  const holders = room > 0 ? await listDueHolders(tx, room) : [];
+  const written = operations.map(({ operation }) => operation);
+  const tokens = tokensOf(written, holders);
   return {
     ...{ requests, operations, originals },
     ...(await readOpenings(tx, accounts, [...entries, ...first])),
     missedEntries: await listMissedEntries(tx, requests),
-    tokens: await listKnownTokens(
-      tx,
-      operations.map(({ operation }) => operation),
-    ),
+    holders,
+    journals: await readJournals(tx, tokens),
   };
 }
 
@@ -262,22 +271,18 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
     problems: plan.problems,
-    posted: plan.operationIds.length + plan.postingRequestIds.length,
+    posted: plan.operationIds.length + plan.postingRequestIds.length + plan.holderIds.length,
     unchanged: plan.unchangedIds.length,
   };
-}
-
-function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
-  return of === 'operation'
-    ? quarantineDue(tx, { id, problem, at })
-    : quarantineRequest(tx, id, problem);
 }
 
 function firstDue(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
   const [request] = work?.requests ?? [];
   if (request) return { of: 'posting_request', id: request.id };
   const [due] = work?.operations ?? [];
-  return due ? { of: 'operation', id: due.operation.id } : undefined;
+  if (due) return { of: 'operation', id: due.operation.id };
+  const [holder] = work?.holders ?? [];
+  return holder && { of: 'observed_holder', id: holder.id.toString() };
 }
 
 /** True when a row causes the error: bad data, a constraint, a limit, or a trigger of ours. */

@@ -1,7 +1,7 @@
-/** SQL of openings, of wallets and of tokens: which exist, and which entries a due one misses. */
+/** SQL of the openings of wallets: which exist, and which entries a due one misses. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { accountKey, NFT_KINDS, type Operation } from '../operations/operations.ts';
+import { accountKey } from '../operations/operations.ts';
 import {
   BACKDATED_BASES,
   type MissedEntry,
@@ -9,7 +9,6 @@ import {
   type Opening,
   type OpeningMove,
 } from './opening-rule.ts';
-import { tokenKey } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 
 /** The openings of these accounts by account key, posted or not; other accounts are absent. */
@@ -109,39 +108,4 @@ export async function listMissedEntries(
         where c.id = w.id || ':' || t.operation_id || ':' || t.posting)
     group by w.id, t.id, t.operation_id, t.posting having sum(e.amount) <> 0
     order by t.id`;
-}
-
-/**
- * How many of each token exist: openings and mints less burns in the ledger, and our executed mints
- * that are not posted. By `tokenKey`; only of tokens that these operations change.
- */
-export async function listKnownTokens(
-  tx: Tx,
-  operations: readonly Operation[],
-): Promise<Map<string, number>> {
-  const tokens = operations.flatMap(({ kind, contractId, tokenId }) =>
-    NFT_KINDS.includes(kind) && contractId !== null && tokenId !== null
-      ? [{ contractId, tokenId }]
-      : [],
-  );
-  if (tokens.length === 0) return new Map();
-  const rows = await tx.sql<{ contractId: bigint; tokenId: bigint; count: number }[]>`
-    select x.contract_id, x.token_id, (m.net + o.minted)::int as count
-    from (select distinct "contractId" as contract_id, "tokenId" as token_id
-      from jsonb_to_recordset(${asJson(tokens)}::jsonb) as t("contractId" numeric,
-        "tokenId" numeric)) x
-    cross join lateral (
-      select coalesce(sum(case when m.kind in ('opening', 'mint') then 1
-        when m.kind = 'burn' then -1 when m.kind = 'reversal' and r.kind = 'burn' then 1
-        when m.kind = 'reversal' and r.kind in ('mint', 'mint_sequential') then -1 else 0 end), 0)
-        as net
-      from tallyhook.nft_movements m
-      left join tallyhook.operations r on r.id = m.operation_id and m.kind = 'reversal'
-      where m.contract_id = x.contract_id and m.token_id = x.token_id) m
-    cross join lateral (
-      select count(*) as minted from tallyhook.operations o
-      where o.contract_id = x.contract_id and o.token_id = x.token_id
-        and o.kind in ('mint', 'mint_sequential') and o.outcome = 'executed'
-        and not exists (select from tallyhook.nft_movements p where p.operation_id = o.id)) o`;
-  return new Map(rows.map(({ count, ...token }) => [tokenKey(token), count]));
 }

@@ -6,10 +6,11 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import { type DuePosting, findOperations, listEffects } from '../operations/operations.ts';
-import { type Batch, makeBatch } from './batch.ts';
+import { type Batch, makeBatch } from './plan/batch.ts';
 import type { Original, Plan } from './plan/draft.ts';
 import type { DueOperation } from './plan/plan.ts';
 import type { PostingRequest } from './posting-request.ts';
+import { deleteHolders } from './tokens/store.ts';
 
 /** The last batch and the last transaction, after which numbering continues. */
 interface Head {
@@ -172,6 +173,7 @@ export async function writePlan(tx: Tx, plan: Plan, now: Instant): Promise<Insta
   await removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
   await insertPostingRequests(tx, plan.ownRequests, recordedAt);
   await markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
+  await deleteHolders(tx, plan.holderIds);
   return recordedAt;
 }
 
@@ -202,12 +204,15 @@ async function insertBatch(
         "requestedBy" text, "effectiveAt" timestamptz, "effectiveBasis" text, "entryCount" smallint)
     ), moved as (
       insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, from_addr,
-        to_addr, tx_hash, operation_id, posting, effective_at, recorded_at)
+        to_addr, tx_hash, operation_id, posting, reverses, not_before, effective_at,
+        effective_basis, recorded_at)
       select ${id}::bigint, "kind", "contractId", "tokenId", "fromAddr", "toAddr", "txHash",
-        "operationId", "posting", "effectiveAt", ${at}::timestamptz
-      from jsonb_to_recordset(${asJson(movements.map(dated))}::jsonb) as x("kind" text,
+        "operationId", "posting", "reverses", "notBefore", "effectiveAt", "effectiveBasis",
+        ${at}::timestamptz
+      from jsonb_to_recordset(${asJson(movements.map(datedMovement))}::jsonb) as x("kind" text,
         "contractId" numeric, "tokenId" numeric, "fromAddr" text, "toAddr" text, "txHash" text,
-        "operationId" text, "posting" int, "effectiveAt" timestamptz)
+        "operationId" text, "posting" int, "reverses" bigint, "notBefore" timestamptz,
+        "effectiveAt" timestamptz, "effectiveBasis" text)
     ), account as (
       insert into tallyhook.accounts as a (name, kind, balance, version, opened_at)
       select "name", "kind", "amount", "count", ${at}::timestamptz
@@ -225,6 +230,10 @@ async function insertBatch(
       "line" smallint, "account" text, "amount" numeric, "laterAmount" numeric, "laterCount" bigint,
       "effectiveAt" timestamptz)
     join account a on a.key = "account"`;
+}
+
+function datedMovement(row: Batch['movements'][number]) {
+  return { ...dated(row), notBefore: row.notBefore === null ? null : isoText(row.notBefore) };
 }
 
 function dated<T extends { effectiveAt: Instant }>(row: T) {

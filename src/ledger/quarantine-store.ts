@@ -1,9 +1,22 @@
 /** SQL of quarantined postings, which the ledger does not try until a person releases them. */
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Problem } from './plan/draft.ts';
+import { quarantineHolder, releaseHolder } from './tokens/store.ts';
 
-/** Quarantines a due posting with the reason, until a person releases it. */
-export async function quarantineDue(
+/** Excludes what cannot be posted until a person releases it; reports show it as a break. */
+export function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
+  switch (of) {
+    case 'operation':
+      return quarantineDue(tx, { id, problem, at });
+    case 'posting_request':
+      return quarantineRequest(tx, id, problem);
+    case 'observed_holder':
+      return quarantineHolder(tx, id, problem);
+  }
+}
+
+async function quarantineDue(
   tx: Tx,
   { id, problem, at }: { id: string; problem: string; at: Instant },
 ): Promise<void> {
@@ -13,8 +26,7 @@ export async function quarantineDue(
     where operation_id = ${id}`;
 }
 
-/** Excludes a posting request from posting; reports show it as a break. */
-export async function quarantineRequest(tx: Tx, id: string, problem: string): Promise<void> {
+async function quarantineRequest(tx: Tx, id: string, problem: string): Promise<void> {
   await tx.sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
 }
 
@@ -43,8 +55,13 @@ async function releaseRequest({ sql }: Tx, id: string): Promise<string | undefin
  */
 export function releasePosting(
   tx: Tx,
-  kind: 'operation' | 'posting_request',
+  kind: Problem['of'],
   id: string,
 ): Promise<string | undefined> {
-  return kind === 'operation' ? releaseDue(tx, id) : releaseRequest(tx, id);
+  const release = {
+    operation: releaseDue,
+    posting_request: releaseRequest,
+    observed_holder: releaseHolder,
+  };
+  return release[kind](tx, id);
 }

@@ -154,8 +154,13 @@ export interface Movement {
   fromAddr: string | null;
   toAddr: string | null;
   txHash: string | null;
+  /** Null for an opening, and for what was made elsewhere. */
   operationId: string | null;
+  /** The movement that a reversal takes back. */
+  reverses: bigint | null;
+  notBefore: Instant | null;
   effectiveAt: Instant;
+  effectiveBasis: string;
   recordedAt: Instant;
 }
 
@@ -171,7 +176,7 @@ export async function listMovements(
     select m.id, m.kind, m.from_addr, m.to_addr,
       coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
         where o.id = m.operation_id)) as tx_hash,
-      m.operation_id, m.effective_at, m.recorded_at
+      m.operation_id, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at
     from tallyhook.nft_movements m
     where contract_id = ${token.contractId.toString()}::numeric
       and token_id = ${token.tokenId.toString()}::numeric
@@ -259,7 +264,10 @@ export async function countUnposted(
       union all
       (select requested_at from tallyhook.posting_requests where posted_at is null
         and problem is null
-        order by requested_at limit ${max})) x`;
+        order by requested_at limit ${max})
+      union all
+      (select requested_at from tallyhook.observed_holders where problem is null
+        order by id limit ${max})) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }
 

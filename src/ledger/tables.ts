@@ -5,6 +5,7 @@
 import { bytes, instant, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
+  boolean,
   index,
   integer,
   primaryKey,
@@ -201,7 +202,10 @@ export const postingRequests = tallyhook.table(
   ],
 );
 
-/** Append-only: what happened to NFTs. */
+/**
+ * Append-only: what happened to NFTs. Those of writes have an operation; the others are openings,
+ * and what was made elsewhere. A reversal names the movement that it takes back.
+ */
 export const nftMovements = tallyhook.table(
   'nft_movements',
   {
@@ -218,7 +222,11 @@ export const nftMovements = tallyhook.table(
     txHash: text('tx_hash'),
     operationId: text('operation_id'),
     posting: integer(),
+    reverses: bigint({ mode: 'bigint' }),
+    /** Of what an observation showed: the start of the one before, which did not show it. */
+    notBefore: instant('not_before'),
     effectiveAt: instant('effective_at').notNull(),
+    effectiveBasis: text('effective_basis').notNull(),
     recordedAt: instant('recorded_at').notNull(),
   },
   (t) => [
@@ -226,6 +234,30 @@ export const nftMovements = tallyhook.table(
     index('nft_movements_by_token').on(t.contractId, t.tokenId, t.id),
     index('nft_movements_by_batch').on(t.batchId, t.id),
   ],
+);
+
+/**
+ * Holders of tokens as observations showed them, until the journal of movements shows them too: a
+ * queue, in the order of the ids.
+ */
+export const observedHolders = tallyhook.table(
+  'observed_holders',
+  {
+    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+    contractId: whole('contract_id').notNull(),
+    tokenId: whole('token_id').notNull(),
+    /** Null when the token does not exist. */
+    owner: text(),
+    /** Whether it was known before that the token did not exist. */
+    isNew: boolean('is_new').notNull(),
+    txHash: text('tx_hash'),
+    notBefore: instant('not_before'),
+    observedAt: instant('observed_at').notNull(),
+    requestedAt: instant('requested_at').notNull(),
+    /** Why it cannot be recorded. */
+    problem: text(),
+  },
+  (t) => [index('observed_holders_by_token').on(t.contractId, t.tokenId)],
 );
 
 /**

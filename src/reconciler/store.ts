@@ -12,11 +12,17 @@ export interface Token extends TokenState {
   observedAt: Instant;
   presence: 'present' | 'absent';
   absentSince: Instant | null;
+  /** The holder that was given to the ledger last; null if that was none. */
+  recordedOwner: string | null;
+  /** Since when observations show another one, and the start of the one before them. */
+  differsSince: Instant | null;
+  differsAfter: Instant | null;
 }
 
 function tokenColumns(sql: Sql) {
   return sql`contract_id, token_id, owner, creator, uri, metadata, extra_data, status, locked,
-    last_tx_hash, created_text, owned_text, observed_at, presence, absent_since`;
+    last_tx_hash, created_text, owned_text, observed_at, presence, absent_since,
+    recorded_owner, differs_since, differs_after`;
 }
 
 export async function findToken(
@@ -61,20 +67,27 @@ export async function listContracts(db: Queryable, limit: number): Promise<bigin
 export async function saveToken(tx: Tx, token: Token): Promise<void> {
   await tx.sql`
     insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data,
-      status, locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
+      status, locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since,
+      recorded_owner, differs_since, differs_after)
     values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric,
       ${token.owner}, ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData},
         ${token.status},
       ${token.locked}, ${token.lastTxHash}, ${token.createdText}, ${token.ownedText},
       ${isoText(token.observedAt)}, ${token.presence},
-      ${token.absentSince === null ? null : isoText(token.absentSince)})
+      ${isoOrNull(token.absentSince)}, ${token.recordedOwner}, ${isoOrNull(token.differsSince)},
+      ${isoOrNull(token.differsAfter)})
     on conflict (contract_id, token_id) do update set owner = excluded.owner,
       creator = excluded.creator, uri = excluded.uri, metadata = excluded.metadata,
         extra_data = excluded.extra_data,
       status = excluded.status, locked = excluded.locked, last_tx_hash = excluded.last_tx_hash,
       created_text = excluded.created_text, owned_text = excluded.owned_text,
       observed_at = excluded.observed_at, presence = excluded.presence,
-      absent_since = excluded.absent_since`;
+      absent_since = excluded.absent_since, recorded_owner = excluded.recorded_owner,
+      differs_since = excluded.differs_since, differs_after = excluded.differs_after`;
+}
+
+function isoOrNull(at: Instant | null): string | null {
+  return at === null ? null : isoText(at);
 }
 
 /** A finding about an unknown operation that a later observation has to confirm. */

@@ -56,6 +56,11 @@ export const tokens = tallyhook.table(
     /** present or absent; absent only after two observations in a row. */
     presence: text().notNull(),
     absentSince: instant('absent_since'),
+    /** The holder that was given to the ledger last; null if that was none. */
+    recordedOwner: text('recorded_owner'),
+    /** Since when observations show another one, and the start of the one before them. */
+    differsSince: instant('differs_since'),
+    differsAfter: instant('differs_after'),
   },
   (t) => [
     primaryKey({ columns: [t.contractId, t.tokenId] }),

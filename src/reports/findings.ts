@@ -47,10 +47,12 @@ export const BREAKS = {
   token_never_observed:
     'It settled, but its token was not observed: npx tallyhook watch token <contract> <id>',
   nft_missing:
-    'In the ledger, but no longer held: find the burn or transfer made elsewhere and report it; ' +
-    'npx tallyhook export operations lists ours',
+    'The journal of NFTs lacks its burn: poll the token, npx tallyhook watch token <contract> <id>',
   nft_surplus:
-    'Burned in the ledger, but held: check the token, npx tallyhook watch token <contract> <id>',
+    'The journal of NFTs lacks its mint: poll the token, npx tallyhook watch token <contract> <id>',
+  nft_owner_differs:
+    'The journal of NFTs lacks a transfer: poll the token, npx tallyhook watch token ' +
+    '<contract> <id>',
 } as const;
 
 /** True for a break that only a backup ends: the ledger contradicts itself or the operations. */
@@ -68,7 +70,11 @@ const OPEN_ITEMS = {
   wallet_stale: 'Not observed for too long: check the polling budget',
   wallet_unopened: 'The opening balance is not yet booked: operations are open on the wallet',
   nft_write_pending: 'The chain has not settled the operation yet',
-  nft_not_booked: 'Tokens held, but not in the ledger: minted elsewhere or earlier',
+  nft_change_pending:
+    'The journal of NFTs waits for an operation that may explain the change: nothing to do',
+  nft_not_booked:
+    'Tokens held, but not in the journal of NFTs: an operation that may have minted them is ' +
+    'open, or the chain has not completed them',
   write_not_mapped: 'An operation of unknown kind was executed: map its path in the settings',
 } as const;
 

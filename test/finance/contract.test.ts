@@ -53,7 +53,9 @@ const VIEWS: Record<string, string> = {
     'evidence jsonb, cause text, proposal text, proposed_by text',
   nft_movements:
     'contract_id numeric, token_id numeric, kind text, from_addr text, to_addr text, ' +
-    `tx_hash text, effective_at ${TIME}`,
+    `tx_hash text, effective_at ${TIME}, seq bigint, operation_id text, ` +
+    `made_elsewhere boolean, not_before ${TIME}, effective_basis text, recorded_at ${TIME}, ` +
+    'reverses bigint, standing boolean',
   nft_holdings: 'contract_id numeric, token_id numeric, owner text, locked boolean, status integer',
   reports:
     `report_id text, kind text, period_from ${TIME}, period_to ${TIME}, known_at ${TIME}, ` +
@@ -74,6 +76,9 @@ const FUNCTIONS: Record<string, string> = {
     `seq bigint, effective_at ${TIME}, kind text, reason_type text, tx_log_no numeric, ` +
     'counterparty text, amount numeric, balance_after numeric',
   nft_holdings_as_of: `contract_id numeric, token_id numeric, owner text, since ${TIME}`,
+  nft_supply:
+    'contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, ' +
+    'burned bigint, burned_elsewhere bigint, held bigint, balanced boolean',
   movements_daily:
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
 };
@@ -132,6 +137,7 @@ const CALLS = [
   'balances_as_of()',
   'trial_balance()',
   'nft_holdings_as_of()',
+  'nft_supply()',
   "wallet_statement('x', null, null)",
   'movements_daily(null, null)',
 ];

@@ -178,8 +178,8 @@ describe('Tampering as a superuser', () => {
       'An inserted movement of a token',
       [
         `insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, effective_at,
-           recorded_at)
-         select batch_id, 'mint', 1, 99, effective_at, recorded_at
+           effective_basis, recorded_at)
+         select batch_id, 'mint', 1, 99, effective_at, 'observed', recorded_at
          from tallyhook.nft_movements where batch_id = 2`,
       ],
       ['inserted: movement 4'],
@@ -272,8 +272,9 @@ describe('The writer role', () => {
     [
       'a movement added to a batch',
       `insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, effective_at,
-         recorded_at)
-       select id, 'mint', 1, 99, recorded_at, recorded_at from tallyhook.batches where id = 2`,
+         effective_basis, recorded_at)
+       select id, 'mint', 1, 99, recorded_at, 'observed', recorded_at
+       from tallyhook.batches where id = 2`,
     ],
     ['a batch with fewer rows than it says', insertBatch(1, 2)],
     [

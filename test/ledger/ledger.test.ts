@@ -133,10 +133,15 @@ describe('Operations', () => {
 
   it('NFT writes are movements and change no account', async () => {
     const token = { contractId: 3n, tokenId: 2n ** 64n, txHash: 'h', state: 'settled' as const };
-    const kinds = ['mint_sequential', 'transfer_from', 'mint', 'set_extra_data', 'burn'] as const;
-    const parties = { fromAddr: A, toAddr: B };
-    const writes = kinds.map((kind, i) => {
-      return { ...token, ...parties, id: `op_${i}`, kind, recordedAt: START + i };
+    const parties = [
+      ['mint_sequential', null, A],
+      ['transfer_from', A, B],
+      ['set_extra_data', null, null],
+      ['burn', null, null],
+      ['mint', null, B],
+    ] as const;
+    const writes = parties.map(([kind, fromAddr, toAddr], i) => {
+      return { ...token, fromAddr, toAddr, id: `op_${i}`, kind, recordedAt: START + i };
     });
     const unsettled = { ...token, id: 'op_8', kind: 'burn' as const, state: 'accepted' as const };
     await rig.put(...writes, unsettled, { id: 'op_9', kind: 'other', state: 'settled' });
@@ -147,10 +152,11 @@ describe('Operations', () => {
       select kind, contract_id, token_id, from_addr, to_addr, operation_id, posting, tx_hash
       from tallyhook.nft_movements order by id`;
     const same = { contractId: 3n, tokenId: 2n ** 64n, txHash: 'h' };
-    const moves = ['mint', 'transfer', 'mint', 'data_change', 'burn'];
+    const moves = ['mint', 'transfer', 'data_change', 'burn', 'mint'];
     expect([...rows]).toEqual([
       ...moves.map((kind, i) => {
-        return { ...same, ...parties, kind, operationId: `op_${i}`, posting: 1 };
+        const [, fromAddr, toAddr] = parties[i] ?? [];
+        return { ...same, fromAddr, toAddr, kind, operationId: `op_${i}`, posting: 1 };
       }),
       { ...same, kind: 'reversal', fromAddr: B, toAddr: A, operationId: 'op_1', posting: 2 },
     ]);

@@ -116,8 +116,29 @@ export async function openRig({
       };
       return reported.report([report], { owner: 'other', keyId: 'key_2' });
     },
+    /** Reports an NFT write that did not pass through us. */
+    reportWrite({
+      kind,
+      occurredAt,
+      ...fields
+    }: WriteFields & { kind: NftKind; occurredAt: number }) {
+      const txHash = `0xreport${String(++numbers).padStart(58, '0')}`;
+      const report = {
+        ...{ kind, occurredAt, fields: { ...NO_FIELDS, ...fields }, txAppNo: null, txLogNo: null },
+        ...{ txHash, reference: null, operationId: null, distinct: true, body: '{}' },
+      };
+      return reported.report([report], { owner: 'other', keyId: 'key_2' });
+    },
   };
 }
+
+type NftKind = 'mint' | 'transfer_from' | 'burn';
+
+const NO_FIELDS = {
+  ...{ fromAddr: null, toAddr: null, operationNo: null, contractId: null, tokenId: null },
+  ...{ amount: null, feeAmount: null, reasonType: null, tokenUri: null, metaData: null },
+  extraData: null,
+};
 
 /** How time passes: observations are stored and processed, and what is due is posted. */
 function stepsOf(stages: {

@@ -39,7 +39,7 @@ describe('Supply', () => {
     await write('transfer_from', 1, { from_addr: addr(1), to_addr: addr(2) });
     await write('burn', 3);
     await world.post();
-    await insertToken(1);
+    await insertToken(1, { owner: addr(2) });
     await insertToken(2);
     await insertToken(3, { presence: 'absent', absent_since: isoText(START) });
     const { content, found } = await report();

@@ -19,11 +19,12 @@ const MAY_READ: Record<string, string> = {
   ledger: 'operations',
   observer: 'operation_effects operations tokens wallets',
   reconciler:
-    'accounts due_postings observations operation_effects operations posting_requests ' +
+    'accounts due_postings observations observed_holders operation_effects operations ' +
+    'posting_requests ' +
     'targets transitions unprocessed_observations',
   reports:
     'batches chain day_balances decisions drifts due_postings entries installation ' +
-    'nft_movements operation_effects operations ' +
+    'nft_movements observed_holders operation_effects operations ' +
     'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
   webhooks: 'events numbered_events',
 };

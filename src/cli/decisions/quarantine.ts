@@ -38,5 +38,6 @@ export async function releaseQuarantine(
 /** Posting requests have ids of several forms, such as `opening:0x…`. */
 function kindOf(id: string): string {
   if (isId('op', id)) return 'operation';
+  if (/^\d+$/.test(id)) return 'observed_holder';
   return /^(?:wallet|token|scan):/.test(id) ? 'observation' : 'posting_request';
 }

@@ -95,7 +95,8 @@ async function listMovements(
   return tx.sql<(RowLine & { batchId: bigint })[]>`
     select m.id, m.batch_id, row_to_json((select r from (select 'movement' as row,
       m.id, m.batch_id, m.kind, m.contract_id::text, m.token_id::text, m.from_addr, m.to_addr,
-      m.tx_hash, m.operation_id, m.posting, m.effective_at, m.recorded_at) r))::text as line
+      m.tx_hash, m.operation_id, m.posting, m.reverses, m.not_before, m.effective_at,
+      m.effective_basis, m.recorded_at) r))::text as line
     from tallyhook.nft_movements m
     where m.batch_id > ${String(after)}::bigint and m.batch_id <= ${String(upTo)}::bigint
     order by m.batch_id, m.id`;

@@ -5,8 +5,10 @@
 import type { Instant } from '../../kernel/clock.ts';
 import { type Effect, type Operation, Unpostable } from '../../operations/operations.ts';
 import { correctionsOf, type Opening } from '../opening-rule.ts';
-import { accountKind, effectiveTimeOf, type TokenMove } from '../posting.ts';
+import { accountKind, effectiveTimeOf } from '../posting.ts';
 import type { PostingRequest } from '../posting-request.ts';
+import type { NewMovement } from '../tokens/journal.ts';
+import type { TokenRef } from '../tokens/token-work.ts';
 
 /** A posted transaction that a due reversal reverses. */
 export interface Original {
@@ -35,29 +37,23 @@ export interface Draft {
   effects: readonly Effect[];
 }
 
-/** An NFT movement to be recorded; an opening is not of an operation. */
-export interface Movement extends TokenMove {
-  operationId: string | null;
-  posting: number | null;
-  txHash: string | null;
-  effectiveAt: Instant;
-}
-
 export interface Problem {
-  of: 'operation' | 'posting_request';
+  of: 'operation' | 'posting_request' | 'observed_holder';
   id: string;
   problem: string;
 }
 
 export interface Plan {
   drafts: Draft[];
-  movements: Movement[];
+  movements: (NewMovement & TokenRef)[];
   /** Accounts that are opened without an entry. */
   opened: string[];
   operationIds: string[];
   /** Due operations that are posted or reversed already. */
   unchangedIds: string[];
   postingRequestIds: string[];
+  /** Observed holders that are in the journal then. */
+  holderIds: bigint[];
   /** Requests of the ledger itself, posted in the same batch. */
   ownRequests: PostingRequest[];
   problems: Problem[];
@@ -66,7 +62,7 @@ export interface Plan {
 export function emptyPlan(): Plan {
   return {
     ...{ drafts: [], movements: [], opened: [], operationIds: [], unchangedIds: [] },
-    ...{ postingRequestIds: [], ownRequests: [], problems: [] },
+    ...{ postingRequestIds: [], holderIds: [], ownRequests: [], problems: [] },
   };
 }
 

@@ -18,8 +18,8 @@ import {
   type OpeningMove,
   requestsOf,
 } from '../opening-rule.ts';
-import { effectiveTimeOf, reverseOf, tokenMoveOf, tokenOpeningOf } from '../posting.ts';
 import type { PostingRequest } from '../posting-request.ts';
+import { type DueHolder, type Journals, TokenWork } from '../tokens/token-work.ts';
 import {
   emptyPlan,
   type Original,
@@ -49,14 +49,16 @@ export interface Work {
   openings: ReadonlyMap<string, Opening>;
   /** Those that have to stand earlier, with their amounts. */
   moves: readonly (OpeningMove & { amount: bigint })[];
-  /** How many of each token exist in the ledger or were minted by us, by `tokenKey`. */
-  tokens: ReadonlyMap<string, number>;
+  holders: readonly DueHolder[];
+  /** Of the tokens that the operations and holders touch. */
+  journals: Journals;
   /** Entries that the openings among `requests` do not include. */
   missedEntries: readonly MissedEntry[];
 }
 
 export function planWork(given: Work, settings: EffectSettings): Plan {
-  const work = { ...given, openings: movedOpenings(given), tokens: new Map(given.tokens) };
+  const work = { ...given, openings: movedOpenings(given) };
+  const tokens = new TokenWork(work.journals);
   const plan = emptyPlan();
   const quarantineIfUnpostable = (of: Problem['of'], id: string, act: () => void) => {
     try {
@@ -82,10 +84,16 @@ export function planWork(given: Work, settings: EffectSettings): Plan {
       continue;
     }
     quarantineIfUnpostable('operation', id, () => {
-      planOperation(due, work, settings, plan);
+      if (!tokens.addWrite(due.operation, due.timesPosted + 1))
+        planOperation(due, work, settings, plan);
       plan.operationIds.push(id);
     });
   }
+  for (const holder of work.holders) {
+    tokens.addHolder(holder);
+    plan.holderIds.push(holder.id);
+  }
+  plan.movements.push(...tokens.movements());
   return plan;
 }
 
@@ -113,32 +121,15 @@ function correctMissedEntries(
 
 function planOperation(
   { operation, effects, timesPosted }: DueOperation,
-  { originals, openings, tokens }: Work & { tokens: Map<string, number> },
+  { originals, openings }: Work,
   settings: EffectSettings,
   plan: Plan,
 ): void {
-  const { id, txHash, inLedger } = operation;
-  const posting = timesPosted + 1;
-  const token = tokenMoveOf(operation);
-  if (token) {
-    const { effectiveAt } = effectiveTimeOf(operation);
-    const opening = inLedger ? tokenOpeningOf(token, tokens) : undefined;
-    if (opening) {
-      const before = {
-        operationId: null,
-        posting: null,
-        txHash: null,
-        effectiveAt: effectiveAt - 1,
-      };
-      plan.movements.push({ ...opening, ...before });
-    }
-    const move = inLedger ? token : reverseOf(token);
-    plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
-  } else if (inLedger) {
+  if (operation.inLedger) {
     if (effects.length === 0) throw unpostable(operation, settings);
     planPosting(operation, effects, { timesPosted, openings }, plan);
   } else {
-    const original = originals.find(({ operationId }) => operationId === id);
+    const original = originals.find(({ operationId }) => operationId === operation.id);
     if (!original) throw new Unpostable('what it reverses is not in the ledger');
     planReversal(operation, original, { timesPosted, openings }, plan);
   }

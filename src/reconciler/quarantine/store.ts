@@ -3,7 +3,12 @@ import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 
-export const QUARANTINE_KINDS = ['operation', 'posting_request', 'observation'] as const;
+export const QUARANTINE_KINDS = [
+  'operation',
+  'posting_request',
+  'observed_holder',
+  'observation',
+] as const;
 export type QuarantineKind = (typeof QUARANTINE_KINDS)[number];
 
 /** The place of a quarantined thing in the list. */
@@ -43,6 +48,11 @@ export async function listQuarantined(
         from tallyhook.posting_requests where posted_at is null and problem is not null) x ${page})
       union all
       (select since, kind, id, reason, amount from (
+        select requested_at as since, 'observed_holder' as kind, id::text as id,
+          problem as reason, null::numeric as amount
+        from tallyhook.observed_holders where problem is not null) x ${page})
+      union all
+      (select since, kind, id, reason, amount from (
         select process_at as since, 'observation' as kind, target as id, problem as reason,
           null::numeric as amount
         from tallyhook.unprocessed_observations where problem is not null) x ${page})
@@ -60,6 +70,8 @@ export async function countQuarantined(
         where quarantined_at is not null and quarantine_reason is not null limit ${max}) x),
       'posting_request', (select count(*) from (select from tallyhook.posting_requests
         where posted_at is null and problem is not null limit ${max}) x),
+      'observed_holder', (select count(*) from (select from tallyhook.observed_holders
+        where problem is not null limit ${max}) x),
       'observation', (select count(*) from (select from tallyhook.unprocessed_observations
         where problem is not null limit ${max}) x)) as counts`;
   return must(rows[0], 'counts').counts;

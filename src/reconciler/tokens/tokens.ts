@@ -6,7 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
+import type { UnprocessedObservation } from '../../observer/observer.ts';
 import {
   endedEvent,
   listForToken,
@@ -20,10 +20,12 @@ import { nextPollOf, waitFor } from '../resolution.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
+import { recordChangedHolder, wasListedBefore } from './holder.ts';
 import {
   causeOf,
   changesOf,
   endingOf,
+  FAILED,
   isMoving,
   type ObservationContext,
   type TokenState,
@@ -43,17 +45,18 @@ export async function evaluateToken(
   const { contractId, tokenId } = tokenOf(observation.target);
   const before = await findToken(tx, contractId, tokenId);
   if (before && before.observedAt >= observation.startedAt) return [];
-  const operations = await listForToken(tx, contractId, tokenId, OPERATIONS_MAX);
+  let operations = await listForToken(tx, contractId, tokenId, OPERATIONS_MAX);
   const seen =
     observation.result === 'seen'
       ? tokenStateOf(observation.record as Record<string, unknown>)
       : undefined;
   const token = seen
-    ? presentToken(contractId, tokenId, observation, seen)
-    : absentToken(contractId, tokenId, observation, before);
+    ? presentToken({ contractId, tokenId }, observation, seen, before)
+    : absentToken({ contractId, tokenId }, observation, before);
   const events: EventDraft[] = [];
   if (seen) {
-    const isNew = before === undefined && (await isSinceListing(tx, contractId, observation));
+    const { startedAt } = observation;
+    const isNew = before === undefined && (await wasListedBefore(tx, contractId, startedAt));
     const isOurs = isNew && (await hasOpenMint(tx, contractId, token.uri ?? ''));
     const other = isOurs ? 'unknown' : 'external';
     events.push(...changeEvents(token, { before, isNew, other }, operations, observation));
@@ -72,18 +75,23 @@ export async function evaluateToken(
     const lastHash = before?.lastTxHash ?? null;
     const notAt = before?.observedAt ?? null;
     const input = { state, observed, notAt, lastHash, now };
-    events.push(...(await endOperations(tx, deps, operations, input)));
+    const ended = await endOperations(tx, deps, operations, input);
+    operations = operations.map((operation) => ended.get(operation.id) ?? operation);
+    events.push(...[...ended.values()].map((operation) => endedEvent(operation, now)));
   }
   const input = { operations, held: before, seen: state, observation, now };
   events.push(...(await evaluateNftWrites(tx, deps, input)));
-  await saveToken(tx, token);
-  pollAgain(deps, observation, { token, gone, operations, now });
+  const { readLagMs } = deps.settings;
+  const about = { token, before, operations, observation, readLagMs, now };
+  const next = await recordChangedHolder(tx, about);
+  await saveToken(tx, next);
+  pollAgain(deps, observation, { token: next, gone, operations, now });
   return events;
 }
 
 /**
- * Polls a token soon while the chain processes it, an operation on it is open,
- * or it is absent once.
+ * Polls a token soon while the chain processes it, an operation on it is open, it is absent once,
+ * or its holder is not recorded.
  */
 function pollAgain(
   deps: Deps,
@@ -97,7 +105,7 @@ function pollAgain(
     .filter(({ state, settledAt }) => settledAt === null && PENDING_STATES.has(state))
     .map((operation) => nextPollOf(operation, deps, poll));
   if (unsure) times.push(deps.polls.nextAt({ kind: 'confirmation', since: now }, poll));
-  else if (times.length === 0 && token.presence === 'present' && isMoving(token)) {
+  else if (times.length === 0 && isUnfinished(token)) {
     const { contractId } = token;
     const wait = { kind: 'chain', contractId, since: observation.unchangedSince };
     times.push(deps.polls.nextAt(wait, poll));
@@ -105,21 +113,31 @@ function pollAgain(
   if (times.length > 0) deps.pollBy(observation.target, Math.min(...times));
 }
 
+/** A token that the chain failed changes with its next hash only. */
+function isUnfinished(token: Token): boolean {
+  const { presence, status, differsSince } = token;
+  const isWaiting = differsSince !== null && status !== FAILED;
+  return isWaiting || (presence === 'present' && isMoving(token));
+}
+
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
   const [, contract, token] = target.split(':');
   return { contractId: BigInt(contract ?? ''), tokenId: BigInt(token ?? '') };
 }
 
+const NOT_RECORDED = { recordedOwner: null, differsSince: null, differsAfter: null };
+
 function presentToken(
-  contractId: bigint,
-  tokenId: bigint,
+  token: { contractId: bigint; tokenId: bigint },
   observation: UnprocessedObservation,
   seen: TokenState & { createdText: string; ownedText: string },
+  before: Token | undefined,
 ): Token {
   return {
+    ...NOT_RECORDED,
+    ...before,
     ...seen,
-    contractId,
-    tokenId,
+    ...token,
     observedAt: observation.startedAt,
     presence: 'present',
     absentSince: null,
@@ -128,8 +146,7 @@ function presentToken(
 
 /** The first absence is recorded; the second one confirms it. */
 function absentToken(
-  contractId: bigint,
-  tokenId: bigint,
+  token: { contractId: bigint; tokenId: bigint },
   observation: UnprocessedObservation,
   before: Token | undefined,
 ): Token {
@@ -146,25 +163,15 @@ function absentToken(
   const confirmed = before?.absentSince != null;
   return {
     ...empty,
+    ...NOT_RECORDED,
     createdText: null,
     ownedText: null,
     ...before,
-    contractId,
-    tokenId,
+    ...token,
     observedAt: observation.startedAt,
     presence: before === undefined || confirmed ? 'absent' : 'present',
     absentSince: before?.absentSince ?? observation.endedAt,
   };
-}
-
-/** Whether the whole list of its contract had been read before, without this token. */
-async function isSinceListing(
-  tx: Tx,
-  contractId: bigint,
-  { startedAt }: UnprocessedObservation,
-): Promise<boolean> {
-  const listedAt = await findListedAt(tx, contractId);
-  return listedAt !== undefined && listedAt < startedAt;
 }
 
 function changeEvents(
@@ -227,7 +234,7 @@ function shown(token: TokenState) {
   };
 }
 
-/** Settles and fails the operations that the observation ends. */
+/** Settles and fails the operations that the observation ends; returns these. */
 async function endOperations(
   tx: Tx,
   { operations, polls }: Deps,
@@ -240,7 +247,7 @@ async function endOperations(
     lastHash: string | null;
     now: Instant;
   },
-): Promise<EventDraft[]> {
+): Promise<Map<string, Operation>> {
   const { state, observed, notAt, lastHash, now } = input;
   const shownAt = observed.startedAt;
   const waiting = pending.filter((o) => SETTLING_STATES.has(o.state));
@@ -257,5 +264,5 @@ async function endOperations(
   });
   const moved = await operations.move(tx, moves);
   for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });
-  return moved.map((operation) => endedEvent(operation, now));
+  return new Map(moved.map((operation) => [operation.id, operation]));
 }

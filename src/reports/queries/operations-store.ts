@@ -25,7 +25,7 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
     ${firstOfEachKind(params)}`;
 }
 
-/** Operations and posting requests that are not posted, or posted and not executed. */
+/** What is not posted, or posted and not executed: operations, requests, holders of tokens. */
 export async function listUnposted(params: ReportParams): Promise<FindingRow[]> {
   const { limits } = params;
   return params.tx.sql<FindingRow[]>`
@@ -47,6 +47,9 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
       select id, amount, requested_at, jsonb_build_object('kind', kind, 'account', account)
       from tallyhook.posting_requests
       where posted_at is null and problem is null and effective_at < ${params.to}
+      union all
+      select id::text, null, requested_at, ${holderEvidence(params)}
+      from tallyhook.observed_holders where problem is null and observed_at < ${params.to}
     ), found as (
       select case when since < ${overdueBefore(params, limits.overdueMs)} then 'posting_overdue'
         else 'posting_due' end as kind, id as subject, amount, since, evidence
@@ -61,8 +64,17 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
         jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
       from tallyhook.posting_requests
       where problem is not null and posted_at is null and effective_at < ${params.to}
+      union all
+      select 'posting_quarantined', id::text, null, requested_at,
+        ${holderEvidence(params)} || jsonb_build_object('problem', problem)
+      from tallyhook.observed_holders where problem is not null and observed_at < ${params.to}
     )
     ${firstOfEachKind(params)}`;
+}
+
+function holderEvidence({ tx }: ReportParams) {
+  return tx.sql`jsonb_build_object('kind', 'observed_holder',
+    'token', 'token:' || contract_id || ':' || token_id, 'owner', owner)`;
 }
 
 /** Executed operations of unknown kind in the period. */

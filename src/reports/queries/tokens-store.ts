@@ -71,23 +71,37 @@ export async function listSupply(params: ReportParams): Promise<SupplyRow[]> {
     from both_sides group by contract_id order by contract_id limit ${params.limits.listMax}`;
 }
 
-/** Observed tokens that differ from the ledger; unknown ones are counted per contract. */
+/**
+ * Observed tokens that differ from the journal; those that it does not know are counted per
+ * contract. A difference may still end by itself while the holder waits to be in the journal, or a
+ * posting is due.
+ */
 export async function listTokensThatDiffer(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     with booked as (${bookedTokens(params)}), both_sides as (
       select coalesce(b.contract_id, t.contract_id) as contract_id,
         coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
-        coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, t.observed_at,
-        t.absent_since, t.owner, t.last_tx_hash, t.token_id is not null as is_observed,
+        coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, b.owner as booked_owner,
+        t.observed_at, t.absent_since, t.owner, t.last_tx_hash, t.differs_since,
+        t.token_id is not null as is_observed,
         (coalesce(t.presence, 'absent') = 'present')::int as held
       from booked b
       full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
+    ), differing as (
+      select contract_id, token_id, net, moved_at, owner, booked_owner, last_tx_hash,
+        absent_since, differs_since, case when net > held then 'nft_missing'
+          when net < held then 'nft_surplus' else 'nft_owner_differs' end as kind
+      from both_sides
+      where net > held and is_observed or held > net and is_booked
+        or net = held and held = 1 and lower(owner) <> lower(booked_owner)
     ), found as (
-      select case when net > held then 'nft_missing' else 'nft_surplus' end as kind,
-        'token:' || contract_id || ':' || token_id as subject, null::numeric as amount,
-        coalesce(absent_since, moved_at) as since,
-        jsonb_build_object('owner', owner, 'last_tx_hash', last_tx_hash, 'booked', net) as evidence
-      from both_sides where net > held and is_observed or held > net and is_booked
+      select case when d.differs_since is not null or ${isDue(params)} then 'nft_change_pending'
+          else d.kind end as kind,
+        'token:' || d.contract_id || ':' || d.token_id as subject, null::numeric as amount,
+        coalesce(d.differs_since, d.absent_since, d.moved_at) as since,
+        jsonb_build_object('owner', d.owner, 'booked_owner', d.booked_owner,
+          'last_tx_hash', d.last_tx_hash, 'booked', d.net) as evidence
+      from differing d
       union all
       select 'nft_not_booked', 'contract:' || contract_id, null, min(observed_at),
         jsonb_build_object('tokens', count(*), 'first', min(token_id)::text)
@@ -96,17 +110,23 @@ export async function listTokensThatDiffer(params: ReportParams): Promise<Findin
     ${firstOfEachKind(params)}`;
 }
 
-/** Movements of each token in the ledger. A reversal subtracts from the kind that it reverses. */
+/** Whether something about the token of row d waits to be in the journal. */
+function isDue({ tx }: ReportParams) {
+  return tx.sql`(exists (select from tallyhook.observed_holders h
+      where h.contract_id = d.contract_id and h.token_id = d.token_id and h.problem is null)
+    or exists (select from tallyhook.operations o
+      join tallyhook.due_postings p on p.operation_id = o.id and p.quarantine_reason is null
+      where o.contract_id = d.contract_id and o.token_id = d.token_id))`;
+}
+
+/** What stands in the journal, by token. */
 function bookedTokens({ tx }: ReportParams) {
   return tx.sql`
     select m.contract_id, m.token_id, max(m.effective_at) as moved_at,
+      (array_agg(m.to_addr order by m.effective_at desc, m.id desc))[1] as owner,
       count(*) filter (where m.kind = 'opening') as opening,
-      count(*) filter (where m.kind = 'mint')
-        - count(*) filter (where m.kind = 'reversal' and o.kind in ('mint', 'mint_sequential'))
-        as minted,
-      count(*) filter (where m.kind = 'burn')
-        - count(*) filter (where m.kind = 'reversal' and o.kind = 'burn') as burned
-    from tallyhook.nft_movements m
-    left join tallyhook.operations o on o.id = m.operation_id and m.kind = 'reversal'
+      count(*) filter (where m.kind = 'mint') as minted,
+      count(*) filter (where m.kind = 'burn') as burned
+    from tallyhook.standing_movements() m where m.kind <> 'data_change'
     group by m.contract_id, m.token_id`;
 }

@@ -9,7 +9,7 @@ import { jsonText } from '../../kernel/json.ts';
 import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
 import type { Report } from '../store.ts';
-import { wordsOf } from './drift-words.ts';
+import { wordsOf } from './finding-words.ts';
 
 const COLUMNS = [
   'section',

@@ -1,6 +1,4 @@
 /** A drift in words of people. Pure. */
-import type { Finding } from '../findings.ts';
-
 /** Amounts are decimal strings, instants RFC 3339. */
 export interface DriftFacts {
   addr: string;
@@ -28,16 +26,6 @@ export function sentenceOf(drift: DriftFacts, timeText = (iso: string) => iso): 
   const size = amount.replace('-', '');
   const verb = amount.startsWith('-') ? 'left' : 'came to';
   return `${size} ${size === '1' ? 'token' : 'tokens'} ${verb} wallet ${addr} ${when}; ${why}.`;
-}
-
-/** The sentence of a finding that is an open drift; null for any other. */
-export function wordsOf(
-  { kind, amount, evidence }: Finding,
-  timeText?: (iso: string) => string,
-): string | null {
-  if (kind !== 'drift_open') return null;
-  const { wallet, ...facts } = evidence as { wallet: string } & Omit<DriftFacts, 'addr'>;
-  return sentenceOf({ ...facts, addr: wallet.replace('wallet:', ''), amount }, timeText);
 }
 
 /** The signed amount, or its bounds. */

@@ -4,7 +4,7 @@ import { type Json, jsonText } from '../../kernel/json.ts';
 import type { ReconciliationContent, RollForward } from '../content.ts';
 import type { Finding, FindingList } from '../findings.ts';
 import type { Report } from '../store.ts';
-import { wordsOf } from './drift-words.ts';
+import { wordsOf } from './finding-words.ts';
 import {
   ageText,
   bounded,

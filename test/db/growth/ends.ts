@@ -61,6 +61,11 @@ export const ENDS: Record<string, Line> = {
   nft_movements: { grows: 'a movement of a token', end: 'kept' },
   numbered_events: { grows: 'a commit with events', end: 'month' },
   observations: { grows: 'a changed target', end: 'month', churns: true },
+  observed_holders: {
+    grows: 'a change of the holder of a token',
+    end: 'deleted',
+    by: 'the ledger, when its journal shows it',
+  },
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
   period_actions: { grows: 'a close, sign-off, signature or reopening', end: 'kept' },

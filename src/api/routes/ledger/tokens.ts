@@ -39,8 +39,15 @@ const movement = z
     from_addr: z.string().nullable(),
     to_addr: z.string().nullable(),
     tx_hash: z.string().nullable(),
-    operation_id: z.string().nullable(),
+    operation_id: z.string().nullable().openapi({
+      description: 'Null for an opening, for what was made elsewhere, and for their reversals',
+    }),
+    reverses: decimal.nullable().openapi({ description: 'Of a reversal: what it takes back' }),
+    not_before: instant
+      .nullable()
+      .openapi({ description: 'Start of the observation before the one that showed it' }),
     effective_at: instant,
+    effective_basis: z.string(),
     recorded_at: instant,
   })
   .openapi('TokenMovement');
@@ -119,7 +126,10 @@ function movementOutput(row: Movement) {
     to_addr: row.toAddr,
     tx_hash: row.txHash,
     operation_id: row.operationId,
+    reverses: decimalText(row.reverses),
+    not_before: instantText(row.notBefore),
     effective_at: instantText(row.effectiveAt),
+    effective_basis: row.effectiveBasis,
     recorded_at: instantText(row.recordedAt),
   };
 }

@@ -67,6 +67,11 @@ function factsOf(token: Token): [string, unknown][] {
   ];
 }
 
+function sourceOf(kind: string): string {
+  const isOwn = kind === 'opening' || kind === 'reversal';
+  return isOwn ? wordsOf(kind) : `${wordsOf(kind)}, made elsewhere`;
+}
+
 function History({ path }: { path: string }) {
   const list = useList<Movement>(`${path}?limit=50`);
   return html`<${ListTable}
@@ -85,7 +90,7 @@ const COLUMNS = [
   {
     head: 'Kind',
     of: ({ kind, operation_id: id }: Movement) =>
-      id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind),
+      id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : sourceOf(kind),
   },
   { head: 'From', of: ({ from_addr: from }: Movement) => wallet(from) },
   { head: 'To', of: ({ to_addr: to }: Movement) => wallet(to) },

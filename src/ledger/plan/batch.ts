@@ -4,11 +4,11 @@
  * new balance and version, so no balance is read before it is written.
  */
 
-import type { Instant } from '../kernel/clock.ts';
-import { must } from '../kernel/errors.ts';
-import { accountKey } from '../operations/operations.ts';
-import type { Draft, Movement, Plan } from './plan/draft.ts';
-import { accountKind } from './posting.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
+import { accountKey } from '../../operations/operations.ts';
+import { accountKind } from '../posting.ts';
+import type { Draft, Plan } from './draft.ts';
 
 interface TransactionRow extends Omit<Draft, 'effects'> {
   id: bigint;
@@ -40,7 +40,7 @@ export interface Batch {
   transactions: TransactionRow[];
   entries: EntryRow[];
   accounts: AccountRow[];
-  movements: Movement[];
+  movements: Plan['movements'];
 }
 
 /** Numbers the transactions from `lastTransactionId + 1` in the order of the plan. */

@@ -1,0 +1,210 @@
+/**
+ * The journal of one token. Pure.
+ *
+ * Movements of writes and the holders that observations showed are walked in the order of time; a
+ * write also shows who held the token before it. What is shown and does not follow from the
+ * movements before it was made elsewhere. So the journal holds at each observation what was seen,
+ * in whatever order writes become known, and a write that explains a movement made elsewhere
+ * replaces it.
+ */
+import { sameAddress } from '../../kernel/addresses.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
+
+export type MoveKind = 'opening' | 'mint' | 'transfer' | 'burn' | 'data_change';
+
+/** A standing movement. Without an operation it is an opening, or was made elsewhere. */
+export interface Movement {
+  /** Null until it is recorded. */
+  id: bigint | null;
+  kind: MoveKind;
+  fromAddr: string | null;
+  toAddr: string | null;
+  txHash: string | null;
+  operationId: string | null;
+  posting: number | null;
+  /** Of what an observation showed: the start of the one before, which did not show it. */
+  notBefore: Instant | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+}
+
+/** A movement to be recorded. */
+export type NewMovement = Omit<Movement, 'id' | 'kind'> & {
+  kind: MoveKind | 'reversal';
+  /** The id of the movement that a reversal takes back. */
+  reverses: bigint | null;
+};
+
+/** The owner is null where it is not known. */
+type Holder = { owner: string | null } | 'none';
+
+/** Who held the token at an instant, by an observation or by a write. */
+export interface Shown {
+  holder: Holder;
+  /** Whether it was known before that the token did not exist. */
+  isNew: boolean;
+  txHash: string | null;
+  notBefore: Instant | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  /** The movement that it made. */
+  made?: Movement;
+}
+
+/** What a batch adds to the journal of a token. */
+export interface TokenChange {
+  /** Writes to post. */
+  posted: { movement: Movement; sentAt: Instant | null }[];
+  /** Writes to take back; what was observed of one stays, as made elsewhere. */
+  takenBack: { operationId: string; posting: number; isObserved: boolean }[];
+  shown: Shown[];
+}
+
+/**
+ * The movements to record.
+ * @param journal the standing movements of the token, ordered by time
+ */
+export function planToken(
+  journal: readonly Movement[],
+  { posted, takenBack, shown }: TokenChange,
+): NewMovement[] {
+  const reversals = takenBack.map(({ operationId, posting, isObserved }) => {
+    const found = journal.find((movement) => movement.operationId === operationId);
+    const original = must(found, 'movement that is taken back');
+    return { original, isObserved, row: reversalOf(original, { operationId, posting }) };
+  });
+  const originals = new Set(reversals.map(({ original }) => original));
+  const seen = reversals.filter(({ isObserved }) => isObserved);
+  let standing = replay(
+    journal.filter((movement) => !originals.has(movement)),
+    seen.flatMap(({ original }) => shownBy(original)),
+  );
+  for (const write of posted) {
+    const movement = { ...write.movement, effectiveAt: placeOf(write, standing) };
+    standing = replay([...standing, movement]);
+  }
+  standing = replay(standing, shown);
+  const kept = new Set(standing);
+  const replaced = journal.filter((one) => !kept.has(one) && !originals.has(one));
+  return [
+    ...reversals.map(({ row }) => row),
+    ...replaced.map((movement) => reversalOf(movement, { operationId: null, posting: null })),
+    ...standing.flatMap(({ id, ...row }) => (id === null ? [{ ...row, reverses: null }] : [])),
+  ];
+}
+
+/**
+ * The journal with what was made elsewhere as it follows from these facts; a movement made
+ * elsewhere counts as the observation that showed it. Facts of one time are in the order given.
+ */
+function replay(movements: readonly Movement[], shown: readonly Shown[] = []): Movement[] {
+  const known = movements.flatMap((one): (Movement | Shown)[] =>
+    one.operationId === null ? shownBy(one) : [one],
+  );
+  const facts = [...known, ...shown].toSorted((a, b) => a.effectiveAt - b.effectiveAt);
+  const journal: Movement[] = [];
+  let holder: Holder | undefined;
+  let lastAt = Number.NEGATIVE_INFINITY;
+  const show = (fact: Shown) => {
+    const move = moveTo(fact, holder);
+    if (move) journal.push(fact.made && isSame(fact.made, move) ? fact.made : move);
+    holder = heldAfter(fact, holder);
+  };
+  for (const fact of facts) {
+    if ('holder' in fact) show(fact);
+    else {
+      show({ ...shownBefore(fact), effectiveAt: Math.max(fact.effectiveAt - 1, lastAt) });
+      journal.push(fact);
+      const [after] = shownBy(fact);
+      if (after) holder = after.holder;
+    }
+    lastAt = fact.effectiveAt;
+  }
+  return journal;
+}
+
+/** The movement that leads from a holder to the one that was shown; undefined without one. */
+function moveTo(shown: Shown, before: Holder | undefined): Movement | undefined {
+  const { holder, isNew, txHash, notBefore, effectiveAt, effectiveBasis } = shown;
+  const fromAddr = before === undefined || before === 'none' ? null : before.owner;
+  const rest = { id: null, operationId: null, posting: null, notBefore, effectiveAt };
+  const made = { ...rest, effectiveBasis, txHash, fromAddr };
+  const exists = before !== undefined && before !== 'none';
+  if (holder === 'none') return exists ? { ...made, kind: 'burn', toAddr: null } : undefined;
+  const toAddr = holder.owner;
+  if (!exists) return { ...made, kind: before === 'none' || isNew ? 'mint' : 'opening', toAddr };
+  const isSameOwner = toAddr === null || sameAddress(fromAddr, toAddr);
+  return isSameOwner ? undefined : { ...made, kind: 'transfer', toAddr };
+}
+
+function heldAfter({ holder }: Shown, before: Holder | undefined): Holder {
+  if (holder === 'none' || holder.owner !== null) return holder;
+  return before === undefined || before === 'none' ? holder : before;
+}
+
+/** What a movement shows of the holder after it; a change of data shows nothing. */
+function shownBy(movement: Movement): Shown[] {
+  const { kind, toAddr, txHash, notBefore, effectiveAt, effectiveBasis } = movement;
+  if (kind === 'data_change') return [];
+  const holder: Holder = kind === 'burn' ? 'none' : { owner: toAddr };
+  const isNew = kind === 'mint';
+  const shown = { holder, isNew, txHash, notBefore, effectiveAt, effectiveBasis };
+  return [movement.operationId === null ? { ...shown, made: movement } : shown];
+}
+
+/** What a write shows of the holder before it: a mint that there was none. */
+function shownBefore({ kind, fromAddr, effectiveAt }: Movement): Shown {
+  const holder: Holder = kind === 'mint' ? 'none' : { owner: fromAddr };
+  const rest = { isNew: false, txHash: null, notBefore: null, effectiveBasis: 'operation' };
+  return { ...rest, holder, effectiveAt };
+}
+
+/**
+ * When a write took effect. Where a movement made elsewhere is the same as the write, the write
+ * takes its place: what was reported of its time, or inferred, may be wrong. It is the same by the
+ * hash, or else the first one at or after the time of the write, or the last one before it that the
+ * write may have made: not sent later, or when it was not sent by us, what the token still shows.
+ */
+function placeOf(
+  { movement, sentAt }: TokenChange['posted'][number],
+  standing: readonly Movement[],
+): Instant {
+  const { kind, effectiveAt: at, txHash } = movement;
+  const like = standing.filter((one) => one.operationId === null && isLike(one, movement));
+  const ends = kind === 'mint' ? ['burn'] : ['opening', 'mint', 'transfer', 'burn'];
+  const before = standing.findLast((one) => one.effectiveAt < at && ends.includes(one.kind));
+  // What a later write shows stands a millisecond before that.
+  const since = (sentAt ?? before?.effectiveAt ?? 0) - 1;
+  const same =
+    like.find((one) => txHash !== null && one.txHash === txHash) ??
+    like.find(({ effectiveAt }) => effectiveAt >= at) ??
+    like.findLast(({ effectiveAt }) => effectiveAt >= since);
+  if (!same) return at;
+  const previous = standing[standing.indexOf(same) - 1];
+  return Math.min(Math.max(at, previous?.effectiveAt ?? at), same.effectiveAt - 1);
+}
+
+/** Whether a write may have made the movement. A number is minted once while its token exists. */
+function isLike(one: Movement, write: Movement): boolean {
+  if (write.kind === 'mint') return one.kind === 'opening' || one.kind === 'mint';
+  if (one.kind !== write.kind) return false;
+  const isFrom = one.fromAddr === null || sameAddress(one.fromAddr, write.fromAddr);
+  return write.kind === 'burn' || (isFrom && sameAddress(one.toAddr, write.toAddr));
+}
+
+function isSame(a: Movement, b: Movement): boolean {
+  return (
+    a.kind === b.kind && sameAddress(a.fromAddr, b.fromAddr) && sameAddress(a.toAddr, b.toAddr)
+  );
+}
+
+function reversalOf(
+  { id, fromAddr, toAddr, kind: _, ...movement }: Movement,
+  by: { operationId: string | null; posting: number | null },
+): NewMovement {
+  return {
+    ...{ ...movement, ...by, kind: 'reversal', fromAddr: toAddr, toAddr: fromAddr },
+    reverses: must(id ?? undefined, 'number of a recorded movement'),
+  };
+}
