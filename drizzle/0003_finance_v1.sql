@@ -348,7 +348,7 @@ comment on column finance_v1.drifts.closed_at is 'When it was closed; empty whil
 comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.closed_by is 'What closed it, an observation or a decision; JSON.';
@@ -373,7 +373,7 @@ comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; emp
 comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.closed_by is 'What closed it, an observation or a decision; JSON.';
@@ -437,7 +437,7 @@ comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that prop
 create view finance_v1.nft_movements as
 select m.contract_id, m.token_id, m.kind, m.from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
   m.effective_at::timestamptz as effective_at, m.id as seq, m.operation_id,
-  m.operation_id is null and m.kind in ('mint', 'transfer', 'burn') as made_elsewhere,
+  m.operation_id is null and m.kind in ('mint', 'transfer', 'burn') as unexplained,
   m.not_before::timestamptz as not_before, m.effective_basis, m.recorded_at::timestamptz as recorded_at, m.reverses,
   m.kind <> 'reversal' and (select r.id from tallyhook.nft_movements r where r.reverses = m.id) is null as standing
 from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.operation_id;
@@ -452,7 +452,7 @@ comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also w
 comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
 comment on column finance_v1.nft_movements.seq is 'Number of the movement, rising in the order of recording, with gaps.';
 comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; empty for an opening, for what was made elsewhere, and for their reversals.';
-comment on column finance_v1.nft_movements.made_elsewhere is 'True for a mint, transfer or burn that no write of ours explains.';
+comment on column finance_v1.nft_movements.unexplained is 'True for a mint, transfer or burn that no operation explains: it was made elsewhere, and nobody has reported it.';
 comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; it took effect in between. Empty at the first observation.';
 comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as in journal; observed of what observations showed; operation of what a write shows of the owner before it.';
 comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.';
@@ -498,28 +498,28 @@ $$;
 comment on function finance_v1.nft_holdings_as_of(timestamptz, timestamptz) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
 --> statement-breakpoint
 create function finance_v1.nft_supply(as_of timestamptz default null, known_at timestamptz default null)
-returns table (contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, burned bigint,
-  burned_elsewhere bigint, held bigint, balanced boolean)
+returns table (contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, burned bigint,
+  burned_unexplained bigint, held bigint, balanced boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 with moved as (
   select m.contract_id, m.token_id, count(*) filter (where m.kind = 'opening') as opening,
     count(*) filter (where m.kind = 'mint') as minted,
-    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_elsewhere,
+    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_unexplained,
     count(*) filter (where m.kind = 'burn') as burned,
-    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_elsewhere
+    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_unexplained
   from tallyhook.standing_movements($1, $2) m where m.kind <> 'data_change' group by m.contract_id, m.token_id
 ), token as (
   select m.*, (h.token_id is not null)::int as held
   from moved m left join finance_v1.nft_holdings_as_of($1, $2) h
     on h.contract_id = m.contract_id and h.token_id = m.token_id
 )
-select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_elsewhere)::bigint,
-  sum(t.burned)::bigint, sum(t.burned_elsewhere)::bigint, sum(t.held)::bigint,
+select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_unexplained)::bigint,
+  sum(t.burned)::bigint, sum(t.burned_unexplained)::bigint, sum(t.held)::bigint,
   bool_and(t.opening + t.minted - t.burned = t.held)
 from token t group by t.contract_id order by t.contract_id
 $$;
 --> statement-breakpoint
-comment on function finance_v1.nft_supply(timestamptz, timestamptz) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_elsewhere; burned, and how many of these were burned_elsewhere; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
+comment on function finance_v1.nft_supply(timestamptz, timestamptz) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_unexplained; burned, and how many of these were burned_unexplained; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 --> statement-breakpoint
 create view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,

@@ -1061,7 +1061,7 @@ create view finance_v1.nft_movements as
     (m.effective_at)::timestamp with time zone AS effective_at,
     m.id AS seq,
     m.operation_id,
-    ((m.operation_id IS NULL) AND (m.kind = ANY (ARRAY['mint'::text, 'transfer'::text, 'burn'::text]))) AS made_elsewhere,
+    ((m.operation_id IS NULL) AND (m.kind = ANY (ARRAY['mint'::text, 'transfer'::text, 'burn'::text]))) AS unexplained,
     (m.not_before)::timestamp with time zone AS not_before,
     m.effective_basis,
     (m.recorded_at)::timestamp with time zone AS recorded_at,
@@ -1422,7 +1422,7 @@ select l.contract_id, l.token_id, l.to_addr, l.effective_at from last l where l.
   order by l.contract_id, l.token_id
 $function$;
 CREATE OR REPLACE FUNCTION finance_v1.nft_supply(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, burned bigint, burned_elsewhere bigint, held bigint, balanced boolean)
+ RETURNS TABLE(contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, burned bigint, burned_unexplained bigint, held bigint, balanced boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1430,17 +1430,17 @@ AS $function$
 with moved as (
   select m.contract_id, m.token_id, count(*) filter (where m.kind = 'opening') as opening,
     count(*) filter (where m.kind = 'mint') as minted,
-    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_elsewhere,
+    count(*) filter (where m.kind = 'mint' and m.operation_id is null) as minted_unexplained,
     count(*) filter (where m.kind = 'burn') as burned,
-    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_elsewhere
+    count(*) filter (where m.kind = 'burn' and m.operation_id is null) as burned_unexplained
   from tallyhook.standing_movements($1, $2) m where m.kind <> 'data_change' group by m.contract_id, m.token_id
 ), token as (
   select m.*, (h.token_id is not null)::int as held
   from moved m left join finance_v1.nft_holdings_as_of($1, $2) h
     on h.contract_id = m.contract_id and h.token_id = m.token_id
 )
-select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_elsewhere)::bigint,
-  sum(t.burned)::bigint, sum(t.burned_elsewhere)::bigint, sum(t.held)::bigint,
+select t.contract_id, sum(t.opening)::bigint, sum(t.minted)::bigint, sum(t.minted_unexplained)::bigint,
+  sum(t.burned)::bigint, sum(t.burned_unexplained)::bigint, sum(t.held)::bigint,
   bool_and(t.opening + t.minted - t.burned = t.held)
 from token t group by t.contract_id order by t.contract_id
 $function$;
@@ -2117,7 +2117,7 @@ comment on column finance_v1.drifts.approved_by is 'Owners of the keys that appr
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts.closed_by is 'What closed it, an observation or a decision; JSON.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
@@ -2135,7 +2135,7 @@ comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys th
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts_ageing.closed_by is 'What closed it, an observation or a decision; JSON.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
@@ -2181,7 +2181,6 @@ comment on column finance_v1.nft_movements.effective_at is 'When it took effect,
 comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as in journal; observed of what observations showed; operation of what a write shows of the owner before it.';
 comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
 comment on column finance_v1.nft_movements.kind is 'opening: the token existed when it became known; mint, transfer, burn, data_change or reversal.';
-comment on column finance_v1.nft_movements.made_elsewhere is 'True for a mint, transfer or burn that no write of ours explains.';
 comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; it took effect in between. Empty at the first observation.';
 comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; empty for an opening, for what was made elsewhere, and for their reversals.';
 comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.';
@@ -2191,6 +2190,7 @@ comment on column finance_v1.nft_movements.standing is 'False for a movement tha
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting; of what was made elsewhere the last one that the token showed.';
+comment on column finance_v1.nft_movements.unexplained is 'True for a mint, transfer or burn that no operation explains: it was made elsewhere, and nobody has reported it.';
 comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
@@ -2283,7 +2283,7 @@ comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + un
 comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 comment on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
-comment on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_elsewhere; burned, and how many of these were burned_elsewhere; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
+comment on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_unexplained; burned, and how many of these were burned_unexplained; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';

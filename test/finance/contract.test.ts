@@ -54,7 +54,7 @@ const VIEWS: Record<string, string> = {
   nft_movements:
     'contract_id numeric, token_id numeric, kind text, from_addr text, to_addr text, ' +
     `tx_hash text, effective_at ${TIME}, seq bigint, operation_id text, ` +
-    `made_elsewhere boolean, not_before ${TIME}, effective_basis text, recorded_at ${TIME}, ` +
+    `unexplained boolean, not_before ${TIME}, effective_basis text, recorded_at ${TIME}, ` +
     'reverses bigint, standing boolean',
   nft_holdings: 'contract_id numeric, token_id numeric, owner text, locked boolean, status integer',
   reports:
@@ -77,8 +77,8 @@ const FUNCTIONS: Record<string, string> = {
     'counterparty text, amount numeric, balance_after numeric',
   nft_holdings_as_of: `contract_id numeric, token_id numeric, owner text, since ${TIME}`,
   nft_supply:
-    'contract_id numeric, opening bigint, minted bigint, minted_elsewhere bigint, ' +
-    'burned bigint, burned_elsewhere bigint, held bigint, balanced boolean',
+    'contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, ' +
+    'burned bigint, burned_unexplained bigint, held bigint, balanced boolean',
   movements_daily:
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
 };

@@ -81,14 +81,8 @@ export async function openRig({
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
       ...{ random: seededRandom(1), log: makeLog('silent'), pendingPolls },
-      ...{
-        db,
-        ids,
-        operations,
-        effectSettings: books,
-        outbox: emitting,
-        settings: { ...SETTINGS, ...settings },
-      },
+      ...{ db, ids, operations, effectSettings: books, outbox: emitting },
+      settings: { ...SETTINGS, ...settings },
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
@@ -105,6 +99,7 @@ export async function openRig({
     ...stepsOf({ clock, reconciler, ledger, put }),
     ...writesOf(operations, clock),
     ...readsOf(db, clock),
+    reported,
     /** Reports that an unknown operation was executed when it was sent. */
     async report(operationId: string) {
       const operation = must(await findOperation(db, operationId), 'operation');
@@ -116,29 +111,8 @@ export async function openRig({
       };
       return reported.report([report], { owner: 'other', keyId: 'key_2' });
     },
-    /** Reports an NFT write that did not pass through us. */
-    reportWrite({
-      kind,
-      occurredAt,
-      ...fields
-    }: WriteFields & { kind: NftKind; occurredAt: number }) {
-      const txHash = `0xreport${String(++numbers).padStart(58, '0')}`;
-      const report = {
-        ...{ kind, occurredAt, fields: { ...NO_FIELDS, ...fields }, txAppNo: null, txLogNo: null },
-        ...{ txHash, reference: null, operationId: null, distinct: true, body: '{}' },
-      };
-      return reported.report([report], { owner: 'other', keyId: 'key_2' });
-    },
   };
 }
-
-type NftKind = 'mint' | 'transfer_from' | 'burn';
-
-const NO_FIELDS = {
-  ...{ fromAddr: null, toAddr: null, operationNo: null, contractId: null, tokenId: null },
-  ...{ amount: null, feeAmount: null, reasonType: null, tokenUri: null, metaData: null },
-  extraData: null,
-};
 
 /** How time passes: observations are stored and processed, and what is due is posted. */
 function stepsOf(stages: {

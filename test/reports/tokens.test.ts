@@ -1,6 +1,8 @@
 /** Tokens in the reconciliation: settlement of NFT operations, and the supply per contract. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
+import { releaseQuarantined } from '../../src/reconciler/reconciler.ts';
+import { wordsOf } from '../../src/reports/render/finding-words.ts';
 import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
 let world: World;
@@ -85,6 +87,54 @@ describe('Supply', () => {
     expect(content.headline).toBe('balanced');
     expect(found).toEqual(['nft_not_booked contract:5']);
     expect(content.tokens.supply.listed).toMatchObject([{ found: 2, held: 2 }]);
+  });
+});
+
+describe('Owners', () => {
+  const token = { contractId: 5n, tokenId: 1n };
+
+  it('A token with another owner than in the journal is a break, and says so in a sentence', async () => {
+    await write('mint', 1);
+    await world.post();
+    await insertToken(1, { owner: addr(2) });
+    const { content, found } = await report();
+    expect(found).toEqual(['nft_owner_differs token:5:1']);
+    const [finding] = content.breaks.listed;
+    expect(finding && wordsOf(finding)).toBe(
+      `Token 1 of contract 5 belongs to ${addr(2)} at the service; by the journal ` +
+        `${addr(1)} holds it.`,
+    );
+  });
+
+  it('Another owner is an open item while an operation may explain it, or the journal is to record it', async () => {
+    await write('mint', 1);
+    await world.post();
+    await insertToken(1, { owner: addr(2), differs_since: isoText(START) });
+    expect((await report()).found).toEqual(['nft_change_pending token:5:1']);
+    await world.sql('update tallyhook.tokens set differs_since = null');
+    await world.hold(token, addr(2), START + 5 * HOUR);
+    expect((await report()).found.toSorted()).toEqual([
+      'nft_change_pending token:5:1',
+      'posting_due 1',
+    ]);
+    await world.post();
+    expect((await report()).found).toEqual([]);
+  });
+
+  it('What cannot be recorded is a break that names the token, until a person releases it', async () => {
+    await world.hold(token, addr(2), START);
+    await world.sql(`update tallyhook.observed_holders set problem = 'no room'`);
+    await world.post();
+    const { content } = await report();
+    expect(content.breaks.listed).toMatchObject([
+      { kind: 'posting_quarantined', subject: '1', evidence: { token: 'token:5:1' } },
+    ]);
+    const by = { owner: 'app', keyId: 'key_1' };
+    const input = { kind: 'observed_holder' as const, id: '1', reason: 'corrected' };
+    const released = await releaseQuarantined(world.db, input, by, START);
+    expect(released.problem).toBe('no room');
+    await world.post();
+    expect((await report()).content.tokens.supply.listed).toMatchObject([{ opening: 1 }]);
   });
 });
 

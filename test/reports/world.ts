@@ -2,7 +2,7 @@
 import type { Db } from '../../src/db/connect.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import type { Ids } from '../../src/kernel/ids.ts';
-import { requestPosting } from '../../src/ledger/ledger.ts';
+import { type ObservedHolder, recordHolder, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
 import {
   DEFAULT_LIMITS,
@@ -168,6 +168,12 @@ export async function makeWorld(
         ...(seen ? { effectiveAt: seen.at, seen } : {}),
       };
       return db.begin((tx) => requestPosting(tx, request, clock.now()));
+    },
+    /** As the reconciler does after an observation that began at `observedAt`. */
+    hold: (token: { contractId: bigint; tokenId: bigint }, owner: string | null, at: number) => {
+      const unknown = { isNew: false, txHash: null, notBefore: null };
+      const holder: ObservedHolder = { ...token, owner, ...unknown, observedAt: at };
+      return db.begin((tx) => recordHolder(tx, holder, clock.now()));
     },
     /** The reconciliation of the first day. */
     report: () =>

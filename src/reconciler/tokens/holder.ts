@@ -91,7 +91,7 @@ export function mustWait(
   });
 }
 
-/** The owner, empty when it is not known; null for a token that is absent, also for the first time. */
+/** The owner, empty when it is not known; null for a token that is absent, once or more often. */
 function holderOf({ presence, absentSince, owner }: Token): string | null {
   return presence === 'present' && absentSince === null ? (owner ?? '') : null;
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { openLedger, runDry } from '../../ledger/fixture.ts';
 import { openRig } from '../rig.ts';
-import { CONTRACT, freshHash, tokenScenario } from './scenario.ts';
+import { freshHash, tokenScenario } from './scenario.ts';
 
 const rig = await openRig();
 const { db } = rig.database;
@@ -26,24 +26,11 @@ async function journalOf({ ref, owner, other }: Scenario): Promise<string[]> {
   });
 }
 
-/** Reports a write on a token that nobody sent through us. */
-async function report(
-  token: Scenario,
-  kind: 'mint' | 'transfer_from' | 'burn',
-  occurredAt: number,
-) {
-  const { owner, other } = token;
-  const [fromAddr, toAddr] =
-    kind === 'mint' ? [null, owner] : kind === 'burn' ? [null, null] : [owner, other];
-  return rig.reportWrite({
-    kind,
-    occurredAt,
-    contractId: CONTRACT,
-    tokenId: token.ref.tokenId,
-    fromAddr,
-    toAddr,
-  });
-}
+const partiesOf = ({ owner, other }: Scenario) => ({
+  mint: { fromAddr: null, toAddr: owner },
+  transfer_from: { fromAddr: owner, toAddr: other },
+  burn: { fromAddr: null, toAddr: null },
+});
 
 describe('What is made elsewhere', () => {
   it('A token that is first seen, transferred and burned elsewhere has all that in its journal', async () => {
@@ -59,9 +46,9 @@ describe('What is made elsewhere', () => {
       'burn other, elsewhere',
     ]);
     const [burn] = await db.sql<{ at: number; notBefore: number; basis: string }[]>`
-      select effective_at as at, not_before, effective_basis as basis, made_elsewhere
+      select effective_at as at, not_before, effective_basis as basis, unexplained
       from finance_v1.nft_movements where kind = 'burn' and token_id = ${`${token.ref.tokenId}`}`;
-    expect(burn).toMatchObject({ basis: 'observed', madeElsewhere: true });
+    expect(burn).toMatchObject({ basis: 'observed', unexplained: true });
     expect(burn?.notBefore).toBeLessThanOrEqual(before);
     expect(burn?.at).toBeGreaterThan(before);
   });
@@ -192,7 +179,7 @@ describe('A write that is reported later', () => {
       if (kind === 'burn') for (let i = 0; i < 2; i++) await token.observeAbsent();
       const before = await journalOf(token);
       expect(before.every((line) => line.endsWith('elsewhere'))).toBe(true);
-      await report(token, kind, rig.clock.now() - 3_000);
+      await token.report({ kind, occurredAt: rig.clock.now() - 3_000, ...partiesOf(token)[kind] });
       await (kind === 'burn' ? token.observeAbsent() : token.observe());
       const after = await journalOf(token);
       expect(after).toHaveLength(before.length);
@@ -205,7 +192,8 @@ describe('A write that is reported later', () => {
     const token = scenario();
     await token.observe();
     expect(await journalOf(token)).toEqual(['opening owner, elsewhere']);
-    await report(token, 'mint', rig.clock.now() - 3_600_000);
+    const { mint } = partiesOf(token);
+    await token.report({ kind: 'mint', occurredAt: rig.clock.now() - 3_600_000, ...mint });
     await token.observe();
     expect(await journalOf(token)).toEqual(['mint owner, ours']);
   });

@@ -1,4 +1,5 @@
 /** One token of a test: writes on it and observations of it. */
+import type { Instant } from '../../../src/kernel/clock.ts';
 import type { Json } from '../../../src/kernel/json.ts';
 import { freshAddr, type Rig } from '../rig.ts';
 
@@ -6,6 +7,26 @@ export const CONTRACT = 5n;
 let tokens = 0n;
 let hashes = 0;
 export const freshHash = () => `0x${String(++hashes).padStart(64, '0')}`;
+
+interface ReportedWrite {
+  kind: 'mint' | 'transfer_from' | 'burn';
+  fromAddr: string | null;
+  toAddr: string | null;
+  occurredAt: Instant;
+}
+
+function reportOf({
+  kind,
+  occurredAt,
+  ...fields
+}: ReportedWrite & { contractId: bigint; tokenId: bigint }) {
+  const none = { operationNo: null, amount: null, feeAmount: null, reasonType: null };
+  const text = { tokenUri: null, metaData: null, extraData: null };
+  return {
+    ...{ kind, occurredAt, fields: { ...none, ...text, ...fields }, txAppNo: null, txLogNo: null },
+    ...{ txHash: freshHash(), reference: null, operationId: null, distinct: true, body: '{}' },
+  };
+}
 
 export function tokenScenario(rig: Rig) {
   const tokenId = ++tokens;
@@ -42,5 +63,8 @@ export function tokenScenario(rig: Rig) {
     setData: (extraData: string, preImage: Json = null) =>
       rig.send('set_extra_data', { ...fields, extraData }, preImage),
     dueInMs: () => rig.dueInMs(ref),
+    /** Reports a write that did not pass through us. */
+    report: (write: ReportedWrite) =>
+      rig.reported.report([reportOf({ ...fields, ...write })], { owner: 'other', keyId: 'key_2' }),
   };
 }
