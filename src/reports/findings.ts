@@ -71,7 +71,8 @@ const OPEN_ITEMS = {
   wallet_unopened: 'The opening balance is not yet booked: operations are open on the wallet',
   nft_write_pending: 'The chain has not settled the operation yet',
   nft_change_pending:
-    'The journal of NFTs waits for an operation that may explain the change: nothing to do',
+    'The journal of NFTs waits for the chain, or for an operation that may explain the change: ' +
+    'nothing to do',
   nft_not_booked:
     'Tokens held, but not in the journal of NFTs: an operation that may have minted them is ' +
     'open, or the chain has not completed them',
