@@ -229,8 +229,9 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   const accounts = [...touched.map(({ account }) => account), ...opened];
   const first = await listFirstEntries(tx, requests);
   const room = remaining - operations.length;
-  const holders = room > 0 ? await listDueHolders(tx, room) : [];
   const written = operations.map(({ operation }) => operation);
+  const ids = written.map(({ id }) => id);
+  const holders = room > 0 ? await listDueHolders(tx, ids, room) : [];
   const tokens = tokensOf(written, holders);
   return {
     ...{ requests, operations, originals },

@@ -1,8 +1,10 @@
 /** Holders of tokens that observations showed, on their way into the journal. */
 import { expect, it } from 'vitest';
 import { type ObservedHolder, recordHolder, verifyLedger } from '../../src/ledger/ledger.ts';
+import { listDueHolders } from '../../src/ledger/tokens/store.ts';
 import type { Operation } from '../../src/operations/operations.ts';
-import { addr, openLedger, runDry, START, useLedger } from './fixture.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
+import { addr, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';
 
 const rig = useLedger();
 const [A, B] = [addr(1), addr(2)];
@@ -39,14 +41,22 @@ it('Holders are recorded in their order, in a batch of the chain, and are waitin
   expect(await verifyLedger(rig.database.db, [])).toMatchObject({ ok: true, count: 1n });
 });
 
-it('A holder waits for the due posting of a write on its token, and is then no movement', async () => {
+it('A holder of whom a write in the same batch says the same is no movement', async () => {
   await rig.put(transfer('op_1'));
   await record({ owner: B, observedAt: START + 11 });
-  expect(await rig.runOnce()).toMatchObject({ posted: 1 });
-  const waiting = await rig.database.db.sql`select id from tallyhook.observed_holders`;
-  expect(waiting).toHaveLength(1);
-  expect(await rig.runOnce()).toMatchObject({ posted: 1 });
+  expect(await rig.runOnce()).toMatchObject({ posted: 2 });
   expect(await journal()).toEqual(['opening', 'transfer op_1']);
+});
+
+it('A holder waits for the due posting of a write on its token, and no other holder does', async () => {
+  await rig.put(transfer('op_1'));
+  await completeRecords(rig.database.owner, PLAIN);
+  await record({ owner: B, observedAt: START + 11 }, { tokenId: 1n });
+  await rig.database.db.begin(async (tx) => {
+    const due = await listDueHolders(tx, [], 10);
+    expect(due.map(({ tokenId }) => tokenId)).toEqual([1n]);
+    expect(await listDueHolders(tx, ['op_1'], 10)).toHaveLength(2);
+  });
 });
 
 it('A posting that is quarantined delays no holder, and replaces what was recorded meanwhile', async () => {

@@ -125,6 +125,16 @@ it.each([
     ['10 op1 mint A', '19 elsewhere burn A', '20 op2 mint B'],
   ],
   [
+    'of whom a write shows no owner belongs to the one who is seen next',
+    ['10 op1 data', '20 seen B', '30 seen C'],
+    ['9 elsewhere opening B', '10 op1 data_change', '30 elsewhere transfer B C'],
+  ],
+  [
+    'of whom a write shows no owner belongs to whom a later write takes it from',
+    ['10 op1 data', '20 op2 move B C'],
+    ['9 elsewhere opening B', '10 op1 data_change', '20 op2 transfer B C'],
+  ],
+  [
     'whose data we change stays with its owner',
     ['10 seen A', '20 op1 data', '30 seen A'],
     ['10 elsewhere opening A', '20 op1 data_change'],

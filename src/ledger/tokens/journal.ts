@@ -109,6 +109,7 @@ function replay(movements: readonly Movement[], shown: readonly Shown[] = []): M
   const show = (fact: Shown) => {
     const move = moveTo(fact, holder);
     if (move) journal.push(fact.made && isSame(fact.made, move) ? fact.made : move);
+    else completeOwner(journal, fact, holder);
     holder = heldAfter(fact, holder);
   };
   for (const fact of facts) {
@@ -134,8 +135,23 @@ function moveTo(shown: Shown, before: Holder | undefined): Movement | undefined 
   if (holder === 'none') return exists ? { ...made, kind: 'burn', toAddr: null } : undefined;
   const toAddr = holder.owner;
   if (!exists) return { ...made, kind: before === 'none' || isNew ? 'mint' : 'opening', toAddr };
-  const isSameOwner = toAddr === null || sameAddress(fromAddr, toAddr);
+  const isSameOwner = toAddr === null || fromAddr === null || sameAddress(fromAddr, toAddr);
   return isSameOwner ? undefined : { ...made, kind: 'transfer', toAddr };
+}
+
+/** A write may show that a token exists, but not whose it is: an observation completes that. */
+function completeOwner(journal: Movement[], { holder }: Shown, before: Holder | undefined): void {
+  const isUnknown = before !== undefined && before !== 'none' && before.owner === null;
+  if (!isUnknown || holder === 'none' || holder.owner === null) return;
+  const index = journal.findLastIndex(
+    ({ toAddr, kind, operationId }) => toAddr === null && isStart(kind) && operationId === null,
+  );
+  const start = journal[index];
+  if (start) journal[index] = { ...start, id: null, toAddr: holder.owner };
+}
+
+function isStart(kind: MoveKind): boolean {
+  return kind === 'opening' || kind === 'mint';
 }
 
 function heldAfter({ holder }: Shown, before: Holder | undefined): Holder {
@@ -187,7 +203,7 @@ function placeOf(
 
 /** Whether a write may have made the movement. A number is minted once while its token exists. */
 function isLike(one: Movement, write: Movement): boolean {
-  if (write.kind === 'mint') return one.kind === 'opening' || one.kind === 'mint';
+  if (write.kind === 'mint') return isStart(one.kind);
   if (one.kind !== write.kind) return false;
   const isFrom = one.fromAddr === null || sameAddress(one.fromAddr, write.fromAddr);
   return write.kind === 'burn' || (isFrom && sameAddress(one.toAddr, write.toAddr));

@@ -53,8 +53,15 @@ export async function insertHolder(
       ${isoText(requestedAt)})`;
 }
 
-/** Observed holders in their order; those of a token with a due posting wait for it. */
-export async function listDueHolders({ sql }: Tx, limit: number): Promise<DueHolder[]> {
+/**
+ * Observed holders in their order; those of a token with a due posting wait for it.
+ * @param posted the operations whose postings are made before
+ */
+export async function listDueHolders(
+  { sql }: Tx,
+  posted: readonly string[],
+  limit: number,
+): Promise<DueHolder[]> {
   return sql<DueHolder[]>`
     select h.id, h.contract_id, h.token_id, h.owner, h.is_new, h.tx_hash, h.not_before,
       h.observed_at
@@ -63,7 +70,8 @@ export async function listDueHolders({ sql }: Tx, limit: number): Promise<DueHol
       select o.id from tallyhook.operations o
       where o.contract_id = h.contract_id and o.token_id = h.token_id
         and (select d.operation_id from tallyhook.due_postings d
-          where d.operation_id = o.id and d.quarantine_reason is null) is not null
+          where d.operation_id = o.id and d.quarantine_reason is null
+            and d.operation_id <> all(${posted as string[]}::text[])) is not null
       limit 1) is null
     order by h.id limit ${limit}`;
 }

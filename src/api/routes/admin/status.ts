@@ -90,7 +90,12 @@ const status = z
       deliveries_exhausted: z.int().openapi({ description: 'Every attempt failed' }),
     }),
     quarantined: z
-      .object({ operation: z.int(), posting_request: z.int(), observation: z.int() })
+      .object({
+        operation: z.int(),
+        posting_request: z.int(),
+        observed_holder: z.int(),
+        observation: z.int(),
+      })
       .openapi({ description: 'What waits for a release; see /api/quarantine' }),
     drift_resolution_median_s: z.number().nullable().openapi({
       description: 'Median time from the first observation of a drift to its end, over 30 days',

@@ -25,6 +25,7 @@ interface Release extends Subject {
 const KINDS: Record<string, string> = {
   operation: 'posting of an operation',
   posting_request: 'posting of a drift',
+  observed_holder: 'holder of a token',
   observation: 'observation',
 };
 
