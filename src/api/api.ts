@@ -101,7 +101,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addQuarantine(router, { db, clock, wake });
   addAlerts(router, { db });
   addWatches(router, { db, observer, log, wake, stopping, bodyBytesMax });
-  addWallets(router, { db });
+  addWallets(router, { db, clock, staleAfterMs });
   addTokens(router, { db });
   addLedger(router, { db });
   addOpenings(router, { db });

@@ -46,6 +46,7 @@ export {
   type UsedSinceBackup,
 } from './freeze-store.ts';
 export { listWriteActivity } from './intake/activity-store.ts';
+export { countOpen, listOperations, type OperationFilter } from './intake/list-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';
@@ -62,7 +63,6 @@ export {
 } from './reported/service.ts';
 export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
-  countOpen,
   findByIdempotencyKey,
   findOperation,
   findOperations,
@@ -70,11 +70,9 @@ export {
   listEffects,
   listForToken,
   listNotExecuted,
-  listOperations,
   listTransitions,
   listUnknown,
   listUnknownOn,
-  type OperationFilter,
   type StoredAnswer,
 } from './store.ts';
 export type { AddDuePostings, DuePosting, Move } from './transition-store.ts';

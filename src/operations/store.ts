@@ -2,7 +2,6 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { isProposed } from './decisions/proposed-store.ts';
 import type { Effect } from './effects/effects.ts';
 import type { Operation } from './operation.ts';
 
@@ -207,94 +206,4 @@ export async function listForToken(
     where o.contract_id = ${contractId.toString()}::numeric and o.token_id =
       ${tokenId.toString()}::numeric
     order by o.recorded_at desc limit ${limit}`;
-}
-
-export interface OperationFilter {
-  state?: string | undefined;
-  kind?: string | undefined;
-  addr?: string | undefined;
-  contractId?: bigint | undefined;
-  tokenId?: bigint | undefined;
-  txLogNo?: bigint | undefined;
-  txHash?: string | undefined;
-  idempotencyKey?: string | undefined;
-  reference?: string | undefined;
-  /** Only undecided ones whose proposal waits for another owner. */
-  proposed?: boolean | undefined;
-  since?: Instant | undefined;
-  until?: Instant | undefined;
-  /** Continue after this id (ids sort by time), newest first. */
-  before?: string | undefined;
-  limit: number;
-}
-
-/** Newest first. Each filter has an index in this order, or finds few rows. */
-export async function listOperations(db: Queryable, f: OperationFilter): Promise<Operation[]> {
-  const { sql } = db;
-  const newest = (rows: ReturnType<Sql>) => sql`
-    (select o.id from tallyhook.operations o
-    where ${rows} ${listConditions(sql, f)}
-    order by o.recorded_at desc, o.id desc limit ${f.limit})`;
-  const key = f.addr?.toLowerCase();
-  // Two parts, since one index finds the payer and another the receiver.
-  return sql<Operation[]>`
-    select ${operationColumns(sql)} from tallyhook.operations o where o.id = any(array(${
-      key === undefined
-        ? newest(sql`true`)
-        : sql`${newest(sql`lower(o.from_addr) = ${key}`)} union all
-          ${newest(sql`lower(o.to_addr) = ${key} and lower(o.from_addr) is distinct from ${key}`)}`
-    }))
-    order by o.recorded_at desc, o.id desc limit ${f.limit}`;
-}
-
-function listConditions(sql: Sql, f: OperationFilter) {
-  const { before, txHash, idempotencyKey, reference } = f;
-  const [contract, token] = [f.contractId?.toString(), f.tokenId?.toString()];
-  const txLogNo = f.txLogNo?.toString();
-  // Few rows match these filters. As a list of ids they are always found first, by their index.
-  const few = (rows: ReturnType<Sql>) => sql`
-    and o.id = any(array(select p.id from tallyhook.operations p where ${rows}))`;
-  return sql`
-    ${
-      before
-        ? sql`and (o.recorded_at, o.id) < (
-            (select b.recorded_at from tallyhook.operations b where b.id = ${before}), ${before})`
-        : sql``
-    }
-    ${f.state ? sql`and o.state = ${f.state}` : sql``}
-    ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
-    ${f.proposed ? sql`and ${isProposed(sql)}` : sql``}
-    ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
-    ${token ? sql`and o.token_id = ${token}::numeric` : sql``}
-    ${txLogNo ? few(sql`p.tx_log_no = ${txLogNo}::numeric`) : sql``}
-    ${txHash ? few(sql`p.tx_hash = ${txHash}`) : sql``}
-    ${
-      idempotencyKey
-        ? few(sql`p.idempotency_key = ${idempotencyKey} and p.key_held
-            union all select p.id from tallyhook.operations p
-            where p.idempotency_key = ${idempotencyKey} and not p.key_held`)
-        : sql``
-    }
-    ${reference ? sql`and o.reference = ${reference}` : sql``}
-    ${f.since === undefined ? sql`` : sql`and o.recorded_at >= ${isoText(f.since)}`}
-    ${f.until === undefined ? sql`` : sql`and o.recorded_at < ${isoText(f.until)}`}`;
-}
-
-interface OpenCount {
-  state: string;
-  count: number;
-  /** When the oldest was recorded. */
-  oldestAt: Instant | null;
-}
-
-/** The number of operations in each state that is not final, counted up to `max` per state. */
-export async function countOpen(db: Queryable, max: number): Promise<OpenCount[]> {
-  return db.sql<OpenCount[]>`
-    select s.state, count(o.recorded_at)::int as count, min(o.recorded_at) as oldest_at
-    from unnest(array['recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed',
-      'undecided']) as s(state)
-    left join lateral (
-      select recorded_at from tallyhook.operations o where o.state = s.state
-      order by o.recorded_at limit ${max}) o on true
-    group by s.state having count(o.recorded_at) > 0 or s.state = 'undecided'`;
 }

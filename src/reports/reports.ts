@@ -30,7 +30,12 @@ export type { ReportFile } from './files/store.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
 export { PERIOD_STATES } from './periods/rule.ts';
-export { type ClosedPeriod, listPeriods, type Moment } from './periods/store.ts';
+export {
+  type ClosedPeriod,
+  findWaitingPeriods,
+  listPeriods,
+  type Moment,
+} from './periods/store.ts';
 export { csvCell } from './render/csv.ts';
 export { changeText, sentenceOf } from './render/drift-words.ts';
 export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';

@@ -116,6 +116,8 @@ describe('A drift', () => {
     expect(found.body.actions).not.toEqual([]);
     expect((await api.call('GET', `/api/wallets/${addr}`)).body.drift).toBe('250');
     expect((await api.call('GET', '/api/status')).body.open).toMatchObject({ drifts: 1 });
+    const ended = await api.call('GET', '/api/drifts?ended_since=2020-01-01T00:00:00Z');
+    expect(ended.body.data).toEqual([]);
   });
 });
 

@@ -31,6 +31,9 @@ describe('A list of operations', () => {
   it.each([
     ['?state=accepted', () => [ids[0]]],
     ['?state=unknown', () => [ids[1]]],
+    ['?open=true', () => ids.toReversed()],
+    [`?open=true&addr=${ADDR_A}`, () => ids.toReversed()],
+    ['?open=true&state=rejected', () => []],
     ['?kind=mint', () => []],
     [`?addr=${ADDR_A.toLowerCase()}&state=accepted`, () => [ids[0]]],
     [`?addr=${ADDR_B}&state=unknown`, () => [ids[1]]],

@@ -1,6 +1,7 @@
 /** A period through the API: refused, signed off, closed, signed by another owner, reopened. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
+import { findWaitingPeriods } from '../../src/reports/reports.ts';
 import { useDrifts } from './drifts-rig.ts';
 import type { Answer, Body } from './rig.ts';
 import { aGive } from './writes.ts';
@@ -24,6 +25,16 @@ const periodEvents = async () => {
     select type, body from tallyhook.events where subject = 'periods' order by subject_seq`;
   return rows.map(({ type, body }) => ({ type, data: JSON.parse(body).data }));
 };
+
+/** The period that follows the last one waits for its close when as much time has passed. */
+async function expectNextIsDue() {
+  const { body } = await api.call('GET', '/api/periods?state=closed');
+  const [{ period_from: from, period_to: to }] = body.data as [Body];
+  const next = 2 * Date.parse(String(to)) - Date.parse(String(from));
+  const at = (ms: number) => findWaitingPeriods(api.db, ms);
+  expect(await at(next - 1)).toEqual({ toSign: 1, toCloseSince: null });
+  expect(await at(next)).toEqual({ toSign: 1, toCloseSince: next });
+}
 
 describe('From an open period to a signed one', () => {
   let end: string;
@@ -91,11 +102,16 @@ describe('From an open period to a signed one', () => {
   });
 
   it('The owner that closed it cannot sign it, another one can, and only once', async () => {
+    const waiting = async () => (await api.call('GET', '/api/status')).body.periods;
+    const listed = async () => (await api.call('GET', '/api/periods?state=closed')).body.data;
+    expect(await waiting()).toEqual({ to_sign: 1, to_close_since: null });
+    expect(await listed()).toMatchObject([{ id: closed.id }]);
     const own = await as('ann', `/${closed.id}/sign`);
     expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
     const { status, body } = await as('bob', `/${closed.id}/sign`);
     expect([status, body.state, body.signed_by]).toEqual([200, 'signed', 'bob']);
     expect((await as('bob', `/${closed.id}/sign`)).body.code).toBe('conflict');
+    expect([await waiting(), await listed()]).toEqual([{ to_sign: 0, to_close_since: null }, []]);
     const rows = await api.database.owner.sql`
       select period, state, closed_by, signed_by, signed_off from finance_v1.periods
       where period is not null`;
@@ -113,10 +129,14 @@ describe('From an open period to a signed one', () => {
       type: 'period.reopened',
       data: { period_id: closed.id, previous: 'signed', reopened_by: 'ann', reason: 'receipt 17' },
     });
+    expect((await api.call('GET', '/api/status')).body.periods).toEqual({
+      ...{ to_sign: 0, to_close_since: closed.period_to },
+    });
     const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
     const again = await as('ann', '/close', { from: START, to: now(), sign_offs });
     expect(again.status).toBe(200);
     const { body: list } = await api.call('GET', '/api/periods');
+    await expectNextIsDue();
     expect(list.data.map(({ state }) => state)).toEqual(['closed', 'reopened']);
     const history = await api.database.owner.sql<{ action: string; by: string }[]>`
       select action, by from finance_v1.period_history where period = ${closed.id} order by at`;

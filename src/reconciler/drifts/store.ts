@@ -65,12 +65,13 @@ export interface DriftFilter {
   assignee?: string | undefined;
   /** The `order` of a bucket of the summary. */
   age?: { order: number; now: Instant } | undefined;
+  endedSince?: Instant | undefined;
 }
 
 /** Newest first. */
 export async function listDrifts(
   db: Queryable,
-  { state, cause, addr, assignee, age }: DriftFilter,
+  { state, cause, addr, assignee, age, endedSince }: DriftFilter,
   page: { before?: string | undefined; limit: number },
 ): Promise<Drift[]> {
   const { sql } = db;
@@ -90,6 +91,7 @@ export async function listDrifts(
               and to_age > ${isoText(age.now)}::timestamptz - suspected_at)`
           : sql``
       }
+      ${endedSince === undefined ? sql`` : sql`and closed_at >= ${isoText(endedSince)}`}
       ${page.before ? sql`and id < ${page.before}` : sql``}
     order by id desc limit ${page.limit}`;
 }

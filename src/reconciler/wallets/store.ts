@@ -35,12 +35,13 @@ export async function findWallet(db: Queryable, key: string): Promise<Wallet | u
 }
 
 export async function listWallets(
-  db: Queryable,
-  page: { after: string; limit: number },
+  { sql }: Queryable,
+  { after, limit, observedBefore }: { after: string; limit: number; observedBefore?: Instant },
 ): Promise<Wallet[]> {
-  return db.sql<Wallet[]>`
-    select ${walletColumns(db.sql)}
-    from tallyhook.wallets where key > ${page.after} order by key limit ${page.limit}`;
+  return sql<Wallet[]>`
+    select ${walletColumns(sql)} from tallyhook.wallets where key > ${after}
+      ${observedBefore === undefined ? sql`` : sql`and observed_at < ${isoText(observedBefore)}`}
+    order by key limit ${limit}`;
 }
 
 /** Writes the whole row; the first spelling of the address is kept. */

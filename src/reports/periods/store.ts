@@ -43,13 +43,18 @@ export async function instantOf(
   return rows[0]?.at ?? 0;
 }
 
+/** Of period `p` with its signature `s` and its reopening `r`. */
+function stateOf(sql: Sql) {
+  return sql`case when r.id is not null then 'reopened' when s.id is not null then 'signed'
+    else 'closed' end`;
+}
+
 function selectPeriods(sql: Sql) {
   return sql`
     select p.id, p.period_from, p.period_to, p.report_id, p.report_hash, p.last_batch, p.known_at,
       p.chain_head, p.closed_by, p.closed_at, s.by as signed_by, s.at as signed_at,
       r.by as reopened_by, r.at as reopened_at, r.reason as reopen_reason,
-      case when r.id is not null then 'reopened' when s.id is not null then 'signed'
-        else 'closed' end as state,
+      ${stateOf(sql)} as state,
       coalesce((select jsonb_agg(jsonb_build_object('kind', o.detail ->> 'kind',
           'subject', o.detail ->> 'subject', 'reason', o.reason) order by o.id)
         from tallyhook.period_actions o where o.period_id = p.id and o.action = 'signed_off'),
@@ -62,11 +67,12 @@ function selectPeriods(sql: Sql) {
 /** The newest close first. */
 export async function listPeriods(
   { sql }: Queryable,
-  page: { before?: string | undefined; limit: number },
+  page: { state?: PeriodState | undefined; before?: string | undefined; limit: number },
 ): Promise<ClosedPeriod[]> {
   return sql<ClosedPeriod[]>`
     ${selectPeriods(sql)}
     where true ${page.before ? sql`and p.id < ${page.before}` : sql``}
+      ${page.state ? sql`and ${stateOf(sql)} = ${page.state}` : sql``}
     order by p.id desc limit ${page.limit}`;
 }
 
@@ -89,6 +95,37 @@ export async function findLastEnd({ sql }: Queryable): Promise<Instant | null> {
   const rows = await sql<{ last: Instant | null }[]>`
     select max(p.period_to) as last from tallyhook.periods p where ${inForce(sql)}`;
   return rows[0]?.last ?? null;
+}
+
+/** What people have to do with periods. */
+export interface WaitingPeriods {
+  /** Closed and in force, and not signed. */
+  toSign: number;
+  /** When the next period ended, if it is as long as the last one; null before, and without one. */
+  toCloseSince: Instant | null;
+}
+
+export async function findWaitingPeriods(
+  { sql }: Queryable,
+  now: Instant,
+): Promise<WaitingPeriods> {
+  const rows = await sql<WaitingPeriods[]>`
+    with next as (
+      select p.period_to + (p.period_to - p.period_from) as ends from tallyhook.periods p
+      where ${inForce(sql)} order by p.period_to desc limit 1
+    ), reopened as (
+      -- No period in force has its time: it waits since its own end.
+      select r.period_to as ends from tallyhook.periods r
+      where r.period_to > coalesce((select max(p.period_to) from tallyhook.periods p
+        where ${inForce(sql)}), '-infinity')
+      order by r.period_to limit 1
+    )
+    select (select count(*)::int from tallyhook.periods p where ${inForce(sql)}
+        and not exists (select from tallyhook.period_actions s
+          where s.period_id = p.id and s.action = 'signed')) as to_sign,
+      (select min(ends) from (select ends from next union all select ends from reopened) x
+        where ends <= ${isoText(now)}) as to_close_since`;
+  return rows[0] ?? { toSign: 0, toCloseSince: null };
 }
 
 /** The id of the report of the period in force that is exactly this one. */

@@ -40,6 +40,12 @@ import {
   nextDue,
   scheduleOpen,
 } from '../../../src/observer/targets-store.ts';
+import { listWriteActivity } from '../../../src/operations/intake/activity-store.ts';
+import {
+  countOpen,
+  listOperations,
+  type OperationFilter,
+} from '../../../src/operations/intake/list-store.ts';
 import { listSends } from '../../../src/operations/queue/send-store.ts';
 import { listOpenOn, listQueue, lockOverdue } from '../../../src/operations/queue/store.ts';
 import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/reported/store.ts';
@@ -97,9 +103,9 @@ const inTx =
     db.begin((tx) => work(tx, known));
 /** A list of the API, with what every list has. */
 const list =
-  (filter: (known: Known) => Partial<operations.OperationFilter>): Read =>
+  (filter: (known: Known) => Partial<OperationFilter>): Read =>
   (db, known) =>
-    operations.listOperations(db, { limit: 50, ...filter(known) });
+    listOperations(db, { limit: 50, ...filter(known) });
 const deliveries =
   (
     filter:
@@ -120,6 +126,8 @@ const report = {
 
 export const READS: Record<string, Read> = {
   'GET /api/operations': list(() => ({})),
+  '… that are open': list(() => ({ open: true })),
+  '… of a user that are open': list(() => ({ open: true, addr: USER })),
   '… of a state that most have': list(() => ({ state: 'settled' })),
   '… of a state that few have': list(() => ({ state: 'undecided' })),
   '… of a state that none has': list(() => ({ state: 'failed' })),
@@ -191,7 +199,7 @@ export const READS: Record<string, Read> = {
     await operations.listOpen(tx, [openId]);
     await operations.listUnknown(tx, undefined, 100);
     await operations.listUnknownOn(tx, USERS, { openMax: 12, limit: 100 });
-    await operations.countOpen(tx, 1_000);
+    await countOpen(tx, 1_000);
     await listOpenOn(tx, { users: ACCOUNTS, contracts: [CONTRACT] }, 100);
   }),
   'operations: abandoned sends': (db) => operations.listAbandoned(db, NOW, 60_000, 100),

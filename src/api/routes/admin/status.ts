@@ -10,6 +10,7 @@ import {
   type Pricing,
 } from '../../../observer/observer.ts';
 import { countProposed } from '../../../operations/operations.ts';
+import { findWaitingPeriods } from '../../../reports/reports.ts';
 import { countExhausted, countFailing } from '../../../webhooks/webhooks.ts';
 import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -88,6 +89,12 @@ const status = z
     webhooks: z.object({
       endpoints_failing: z.int().openapi({ description: 'They fail, or failures disabled them' }),
       deliveries_exhausted: z.int().openapi({ description: 'Every attempt failed' }),
+    }),
+    periods: z.object({
+      to_sign: z.int().openapi({ description: 'Closed, and not signed by another owner' }),
+      to_close_since: instant.nullable().openapi({
+        description: 'When the next period ended that is as long as the last one; else null',
+      }),
     }),
     quarantined: z
       .object({
@@ -218,9 +225,10 @@ export function budgetOutput(upstream: ApiDeps['upstream']) {
 }
 
 async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: number) {
-  const [counts, outcomesProposed, endpointsFailing, deliveriesExhausted] = await Promise.all([
+  const [counts, outcomesProposed, periods, failing, exhausted] = await Promise.all([
     readCounts(db, now, staleAfterMs),
     countProposed(db, COUNT_MAX),
+    findWaitingPeriods(db, now),
     countFailing(db),
     countExhausted(db, COUNT_MAX),
   ]);
@@ -243,10 +251,8 @@ async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: numbe
       drifts_proposed: drifts.proposed,
       outcomes_proposed: outcomesProposed,
     },
-    webhooks: {
-      endpoints_failing: endpointsFailing,
-      deliveries_exhausted: deliveriesExhausted,
-    },
+    webhooks: { endpoints_failing: failing, deliveries_exhausted: exhausted },
+    periods: { to_sign: periods.toSign, to_close_since: instantText(periods.toCloseSince) },
     drift_resolution_median_s: driftMedianMs === null ? null : driftMedianMs / 1000,
     quarantined,
     stale_wallets: staleWallets,

@@ -19,6 +19,7 @@ import {
   decimal,
   idInput,
   instant,
+  instantInput,
   instantText,
   textInput,
 } from '../../http/fields.ts';
@@ -54,6 +55,20 @@ const summary = z
 
 const ASSIGNEE_MAX = 200;
 export const assigneeInput = textInput(ASSIGNEE_MAX);
+const filters = z.strictObject({
+  ...paging,
+  state: z.enum(['unclosed', ...DRIFT_STATES]).optional(),
+  cause: z.enum(CAUSES).optional(),
+  addr: addressInput.optional(),
+  assignee: assigneeInput.optional(),
+  age: z
+    .enum(['1', '2', '3', '4', '5', '6'])
+    .optional()
+    .openapi({ description: 'The `order` of an age in the summary' }),
+  ended_since: instantInput
+    .optional()
+    .openapi({ description: 'Only those that ended since then, as `ended` in the summary' }),
+});
 const base = { tag: 'drifts', scope: 'read' as const };
 
 export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): void {
@@ -61,24 +76,14 @@ export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'c
     ...base,
     path: '/api/drifts',
     summary: 'List drifts, newest first; the state `unclosed` stands for open and proposed',
-    request: z.object({
-      query: z.strictObject({
-        ...paging,
-        state: z.enum(['unclosed', ...DRIFT_STATES]).optional(),
-        cause: z.enum(CAUSES).optional(),
-        addr: addressInput.optional(),
-        assignee: assigneeInput.optional(),
-        age: z
-          .enum(['1', '2', '3', '4', '5', '6'])
-          .optional()
-          .openapi({ description: 'The `order` of an age in the summary' }),
-      }),
-    }),
+    request: z.object({ query: filters }),
     item: drift,
     parsePosition: idPosition('drf'),
-    async list({ query: { age: order, ...query } }, { after: before, limit }) {
+    async list({ query }, { after: before, limit }) {
+      const { age: order, ended_since: endedSince, ...rest } = query;
       const age = order && { order: Number(order), now: clock.now() };
-      return withProposals(db, await listDrifts(db, { ...query, age }, { before, limit }));
+      const filter = { ...rest, age, endedSince };
+      return withProposals(db, await listDrifts(db, filter, { before, limit }));
     },
     output: driftOutput,
     position: ([{ id }]) => id,

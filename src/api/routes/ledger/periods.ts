@@ -94,10 +94,13 @@ export function addPeriods(
   router.list({
     ...{ tag: 'periods', scope: 'read', path: '/api/periods' },
     summary: 'List closes of periods, newest first',
-    request: z.object({ query: z.strictObject(paging) }),
+    request: z.object({
+      query: z.strictObject({ ...paging, state: z.enum(PERIOD_STATES).optional() }),
+    }),
     item: period,
     parsePosition: idPosition('per'),
-    list: (_, { after: before, limit }) => listPeriods(db, { before, limit }),
+    list: ({ query: { state } }, { after: before, limit }) =>
+      listPeriods(db, { state, before, limit }),
     output: periodOutput,
     position: ({ id }) => id,
   });

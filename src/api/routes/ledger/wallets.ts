@@ -84,18 +84,28 @@ const observation = z
 
 const params = z.object({ addr: addressInput });
 const query = z.strictObject(paging);
+const filters = z.strictObject({
+  ...paging,
+  stale: z
+    .literal('true')
+    .optional()
+    .openapi({ description: 'Only those that `stale_wallets` in the status counts' }),
+});
 const base = { tag: 'wallets', scope: 'read' as const };
 
-export function addWallets(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+type Deps = Pick<ApiDeps, 'db' | 'clock' | 'staleAfterMs'>;
+
+export function addWallets(router: Router, { db, clock, staleAfterMs }: Deps): void {
   router.list({
     ...base,
     path: '/api/wallets',
     summary: 'List observed wallets, by address',
-    request: z.object({ query }),
+    request: z.object({ query: filters }),
     item: wallet,
     parsePosition: (text) => (isAddress(text) ? text : undefined),
-    async list(_, { after = '', limit }) {
-      const rows = await listWallets(db, { after, limit });
+    async list({ query: { stale } }, { after = '', limit }) {
+      const before = stale && { observedBefore: clock.now() - staleAfterMs };
+      const rows = await listWallets(db, { after, limit, ...before });
       const positions = await positionsOf(
         db,
         rows.map(({ key }) => key),

@@ -78,6 +78,10 @@ const filters = z.strictObject({
   tx_hash: txHashInput.optional(),
   idempotency_key: textInput(1_000).optional(),
   reference: textInput(1_000).optional(),
+  open: z
+    .literal('true')
+    .optional()
+    .openapi({ description: 'Only those whose state is not final, as `open` in the status' }),
   proposed: z.literal('true').optional().openapi({
     description: 'Only undecided operations whose proposal waits for another owner',
   }),
@@ -104,6 +108,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         txHash: query.tx_hash,
         idempotencyKey: query.idempotency_key,
         reference: query.reference,
+        open: query.open === 'true',
         proposed: query.proposed === 'true',
         since: query.since,
         until: query.until,
