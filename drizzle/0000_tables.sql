@@ -200,6 +200,14 @@ CREATE TABLE "tallyhook"."observations" (
 	CONSTRAINT "observations_started_at_id_pk" PRIMARY KEY("started_at","id")
 ) PARTITION BY RANGE ("started_at");
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."poll_minutes" (
+	"at" timestamptz(3) PRIMARY KEY NOT NULL,
+	"requests" integer NOT NULL,
+	"allowed_per_s" double precision NOT NULL,
+	"expected_delay_ms" double precision,
+	"oldest_poll_ms" double precision
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."quota" (
 	"name" text PRIMARY KEY NOT NULL,
 	"blocked_until" timestamptz(3),
@@ -612,6 +620,16 @@ CREATE TABLE "tallyhook"."reports" (
 	"created_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."attempt_minutes" (
+	"endpoint_id" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"delivered" integer NOT NULL,
+	"failed" integer NOT NULL,
+	"duration_ms" bigint NOT NULL,
+	"slowest_ms" integer NOT NULL,
+	CONSTRAINT "attempt_minutes_endpoint_id_at_pk" PRIMARY KEY("endpoint_id","at")
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."attempts" (
 	"delivery_id" text NOT NULL,
 	"n" integer NOT NULL,
@@ -766,6 +784,8 @@ CREATE INDEX "report_files_due" ON "tallyhook"."report_files" USING btree ("due_
 CREATE INDEX "periods_by_end" ON "tallyhook"."periods" USING btree ("period_to");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "attempt_minutes_by_time" ON "tallyhook"."attempt_minutes" USING btree ("at");--> statement-breakpoint
+CREATE INDEX "attempts_by_time" ON "tallyhook"."attempts" USING btree ("at");--> statement-breakpoint
 CREATE UNIQUE INDEX "replays_running" ON "tallyhook"."replays" USING btree ("endpoint_id") WHERE state = 'running';--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint

@@ -9,7 +9,7 @@ grant insert, update on
   tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys,
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
-  tallyhook.waits, tallyhook.service_changes,
+  tallyhook.waits, tallyhook.service_changes, tallyhook.poll_minutes, tallyhook.attempt_minutes,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.alerts,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.replays,
   tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.observed_holders,
@@ -30,7 +30,8 @@ grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
-  tallyhook.due_postings, tallyhook.observed_holders, tallyhook.alerts, tallyhook.replays to tallyhook_writer;
+  tallyhook.due_postings, tallyhook.observed_holders, tallyhook.alerts, tallyhook.replays, tallyhook.poll_minutes,
+  tallyhook.attempt_minutes to tallyhook_writer;
 --> statement-breakpoint
 -- An update may only change what a transition or another fee rule sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,

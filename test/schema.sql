@@ -24,6 +24,14 @@ create table tallyhook.approvals (
   key_id text not null,
   at timestamp(3) with time zone not null
 );
+create table tallyhook.attempt_minutes (
+  endpoint_id text not null,
+  at timestamp(3) with time zone not null,
+  delivered integer not null,
+  failed integer not null,
+  duration_ms bigint not null,
+  slowest_ms integer not null
+);
 create table tallyhook.attempts (
   delivery_id text not null,
   n integer not null,
@@ -407,6 +415,13 @@ create table tallyhook.periods (
   closed_by text not null,
   closed_at timestamp(3) with time zone not null
 );
+create table tallyhook.poll_minutes (
+  at timestamp(3) with time zone not null,
+  requests integer not null,
+  allowed_per_s double precision not null,
+  expected_delay_ms double precision,
+  oldest_poll_ms double precision
+);
 create table tallyhook.posting_requests (
   id text not null,
   kind text not null,
@@ -641,6 +656,7 @@ alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
 alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((owner <> proposed_by));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
+alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_pk PRIMARY KEY (endpoint_id, at);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
@@ -734,6 +750,7 @@ alter table tallyhook.periods add constraint periods_closed_by_decision FOREIGN 
 alter table tallyhook.periods add constraint periods_not_empty CHECK ((period_from < period_to));
 alter table tallyhook.periods add constraint periods_pkey PRIMARY KEY (id);
 alter table tallyhook.periods add constraint periods_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
+alter table tallyhook.poll_minutes add constraint poll_minutes_pkey PRIMARY KEY (at);
 alter table tallyhook.posting_requests add constraint posting_requests_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
@@ -780,6 +797,8 @@ alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scal
 
 CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
 CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
+CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
+CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
 CREATE INDEX deliveries_by_subject ON ONLY tallyhook.deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_id, due_at) WHERE (state = 'pending'::text);
@@ -2370,6 +2389,7 @@ grant insert, select, update on tallyhook.accounts to tallyhook_writer;
 grant select on tallyhook.age_buckets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.alerts to tallyhook_writer;
 grant insert, select on tallyhook.approvals to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.attempt_minutes to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.audit to tallyhook_writer;
 grant update on tallyhook.audit.result to tallyhook_writer;
@@ -2436,6 +2456,7 @@ grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;
 grant insert, select on tallyhook.period_actions to tallyhook_writer;
 grant insert, select on tallyhook.periods to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.poll_minutes to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;

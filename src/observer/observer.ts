@@ -10,6 +10,7 @@ import type { QuotaStore } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
 import { openOperationSearch } from './open-operations.ts';
 import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
+import { makeSamples } from './schedule/minutes.ts';
 import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
 import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { probeOnce } from './service/probe.ts';
@@ -36,6 +37,7 @@ export type { ObserverSettings } from './polls.ts';
 export { requestScan, type ScanRecord } from './scans/scans.ts';
 export { findListedAt } from './scans/store.ts';
 export type { PollIntervals } from './schedule/intervals.ts';
+export { deletePollMinutes, listPollActivity } from './schedule/minutes-store.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
 export type { Pricing } from './schedule/pricing.ts';
 export { announcementFields, type ServiceState } from './service/state.ts';
@@ -71,6 +73,8 @@ export interface Observer extends Watches {
   maximumAgeMs(added: number): Promise<number>;
   /** When pending targets are polled next, now; what they teach is stored some seconds later. */
   pendingPolls(): Promise<PendingPolls>;
+  /** Adds the requests of this daemon since the last call, and the present delay, to the minute. */
+  sampleMinute(now: Instant): Promise<void>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
 }
@@ -156,6 +160,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addTargets(on, refs.map(toTarget), clock.now()),
+    sampleMinute: makeSamples(db, upstream.budget, pricing),
     async noteRead(ref, seen) {
       const target = targetName(ref);
       if (seen.result === 'inconclusive' || reading.has(target)) return;

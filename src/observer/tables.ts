@@ -154,3 +154,16 @@ export const serviceChanges = tallyhook.table('service_changes', {
   at: instant().primaryKey(),
   state: text().notNull(),
 });
+
+/** A row per minute of the last month: how the budget was used, and how late changes are seen. */
+export const pollMinutes = tallyhook.table('poll_minutes', {
+  at: instant().primaryKey(),
+  /** Polls and app traffic of all daemons. */
+  requests: integer().notNull(),
+  /** Requests per second that the rate limiter allowed all daemons together. */
+  allowedPerS: doublePrecision('allowed_per_s').notNull(),
+  /** Mean time from a change to its poll, by the learned change rates; null without targets. */
+  expectedDelayMs: doublePrecision('expected_delay_ms'),
+  /** Age of the oldest poll of a target: no change was undetected for longer. */
+  oldestPollMs: doublePrecision('oldest_poll_ms'),
+});

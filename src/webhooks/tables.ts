@@ -118,7 +118,22 @@ export const attempts = tallyhook.table(
     responseBody: text('response_body'),
     responseHeaders: json('response_headers'),
   },
-  (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] })],
+  (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] }), index('attempts_by_time').on(t.at)],
+);
+
+/** The attempts of an endpoint that began in one minute; of the last month. */
+export const attemptMinutes = tallyhook.table(
+  'attempt_minutes',
+  {
+    endpointId: text('endpoint_id').notNull(),
+    at: instant().notNull(),
+    delivered: integer().notNull(),
+    failed: integer().notNull(),
+    /** Of all of them together, and of the slowest. */
+    durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
+    slowestMs: integer('slowest_ms').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.endpointId, t.at] }), index('attempt_minutes_by_time').on(t.at)],
 );
 
 /** Requests to send the events of a time again, worked through in the order of the events. */

@@ -29,7 +29,6 @@ export {
   countExhausted,
   countPending,
   type Delivery,
-  listAttemptActivity,
 } from './delivery/history-store.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export { countEndpointStates } from './endpoints/count-store.ts';
@@ -40,6 +39,12 @@ export {
   type NewSecrets,
 } from './endpoints/endpoints.ts';
 export type { Health } from './endpoints/health.ts';
+export {
+  type AttemptActivity,
+  countAttemptMinutes,
+  deleteAttemptMinutes,
+  listAttemptActivity,
+} from './endpoints/minutes-store.ts';
 export {
   deleteUnreadable,
   type ReencryptedPage,
@@ -107,6 +112,8 @@ export interface Webhooks extends Endpoints, Omit<Replays, 'removeReplays'> {
   listAttempts(deliveryId: string): Promise<history.Attempt[]>;
   /** Makes a delivery in any state due now. @throws Failure `not_found`, `conflict` */
   retryDelivery(id: string): Promise<history.Delivery>;
+  /** Cancels an exhausted delivery. @throws Failure `not_found`, `conflict` */
+  cancelDelivery(id: string): Promise<history.Delivery>;
 }
 
 const ATTEMPTS_MAX = 200;
@@ -171,6 +178,15 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       await getDelivery(id);
       if (!(await history.requeue(peopleDb, id, clock.now())))
         throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
+      return getDelivery(id);
+    },
+    async cancelDelivery(id) {
+      const { state } = await getDelivery(id);
+      if (!(await history.giveUp(peopleDb, id, clock.now())))
+        throw new Failure(
+          'conflict',
+          `the delivery is ${state}; only an exhausted one is cancelled`,
+        );
       return getDelivery(id);
     },
   };

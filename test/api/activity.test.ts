@@ -1,5 +1,6 @@
 /** `GET /api/activity`: what happened in each step of the last hour, day or month. */
 import { expect, it } from 'vitest';
+import { countAttemptMinutes } from '../../src/webhooks/webhooks.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { useApi } from './rig.ts';
 
@@ -9,14 +10,15 @@ interface Activity {
   step_s: number;
   steps: number;
   writes: { writes: number; not_executed: number; open: number; answer_p95_ms: number }[];
-  attempts: object[];
+  attempts: { delivered: number; failed: number }[];
+  polling: object[];
   since: string;
   service: { from: string; to: string; state: string }[];
 }
 const read = async (range: string) =>
   JSON.parse((await api.call('GET', `/api/activity?range=${range}`)).text) as Activity;
 
-it('Writes and attempts are counted by the step in which they were made', async () => {
+it('Writes are counted by the step in which they were made', async () => {
   const now = api.clock.now();
   const write = (id: string, outcome: 'executed' | 'not_executed' | 'open', agoMs: number) => ({
     ...{ id, kind: 'give' as const, amount: 1n, toAddr: `0x${'a'.repeat(40)}` },
@@ -30,10 +32,6 @@ it('Writes and attempts are counted by the step in which they were made', async 
     // Before the last hour.
     write('op_4', 'executed', 3 * 3_600_000),
   ]);
-  const instant = new Date(now - 1_000).toISOString();
-  await api.database.owner.sql`
-    insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result)
-    values ('dlv_1', 1, ${instant}, 30, 'delivered'), ('dlv_1', 2, ${instant}, 50, 'retry')`;
 
   const hour = await read('hour');
   expect(hour).toMatchObject({ step_s: 60, steps: 60 });
@@ -44,7 +42,6 @@ it('Writes and attempts are counted by the step in which they were made', async 
     3, 1, 1,
   ]);
   expect(hour.writes[0]?.answer_p95_ms).toBeCloseTo(40, 0);
-  expect(hour.attempts).toMatchObject([{ delivered: 1, failed: 1, duration_p95_ms: 50 }]);
 
   const day = await read('day');
   expect([day.step_s, day.steps, total(day, 'writes')]).toEqual([900, 96, 4]);
@@ -71,4 +68,74 @@ it('The states of the service are listed since the beginning of the range', asyn
   ]);
   expect(Date.parse(service.at(-1)?.to ?? '')).toBeGreaterThanOrEqual(now);
   expect((await read('day')).service).toHaveLength(4);
+});
+
+it('The attempts of each endpoint are counted by the minute, once, however often it is done', async () => {
+  const now = api.clock.now();
+  const { sql } = api.database.owner;
+  const made = await api.call('POST', '/api/endpoints', { body: { url: 'https://a.example' } });
+  const { id } = made.body;
+  const put = async (n: number, agoMs: number, result: string, endpoint = id) => {
+    const at = new Date(now - agoMs).toISOString();
+    await sql`
+      insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
+        subject_seq, state, due_at, queued_at)
+      values (${`dlv_${n}`}, ${at}, ${endpoint}, 'evt_1', 'endpoint.test', 'endpoint:1', ${n},
+        'delivered', ${at}, ${at})`;
+    await sql`insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result)
+      values (${`dlv_${n}`}, 1, ${at}, ${30 * n}, ${result})`;
+  };
+  const countAll = async () => {
+    while (await countAttemptMinutes(api.db, now));
+  };
+  // The last two days had pauses of many hours.
+  await put(1, 40 * 3_600_000, 'delivered');
+  await put(2, 20 * 3_600_000, 'retry');
+  await put(3, 1_000, 'delivered');
+  await put(4, 1_000, 'retry', 'ep_other');
+  await countAll();
+  await countAll();
+  const its = async (range: string) =>
+    JSON.parse((await api.call('GET', `/api/endpoints/${id}/activity?range=${range}`)).text);
+  expect((await its('hour')).attempts).toMatchObject([
+    { delivered: 1, failed: 0, mean_ms: 90, slowest_ms: 90 },
+  ]);
+  expect((await its('day')).attempts).toMatchObject([
+    { delivered: 0, failed: 1, mean_ms: 60 },
+    { delivered: 1, failed: 0 },
+  ]);
+  expect((await its('month')).attempts).toHaveLength(3);
+  // Stored after its minute was counted.
+  await put(5, 2_000, 'retry');
+  await countAll();
+  const hour = await read('hour');
+  const sum = (name: 'delivered' | 'failed') =>
+    hour.attempts.reduce((total, row) => total + row[name], 0);
+  expect([sum('delivered'), sum('failed')]).toEqual([1, 2]);
+  const none = await api.call('GET', '/api/endpoints/ep_0000000000000000/activity');
+  expect([400, 404]).toContain(none.status);
+});
+
+it('The use of the budget and the delay of polls are means over the whole minutes of a step', async () => {
+  const now = Math.floor(api.clock.now() / 60_000) * 60_000;
+  const { sql } = api.database.owner;
+  const put = (minutes: number, requests: number, delay: number | null, oldest: number | null) =>
+    sql`insert into tallyhook.poll_minutes
+      values (${new Date(now - minutes * 60_000).toISOString()}, ${requests}, 2, ${delay}, ${oldest})
+      on conflict (at) do update set requests = excluded.requests`;
+  await put(60 * 30, 60, 500, 900);
+  await put(31, 120, 4_000, 9_000);
+  await put(30, 60, null, null);
+  const { polling } = await read('hour');
+  expect(polling.slice(0, 2)).toEqual([
+    expect.objectContaining({ requests_per_s: 2, allowed_per_s: 2, expected_delay_ms: 4_000 }),
+    expect.objectContaining({ requests_per_s: 1, expected_delay_ms: null, oldest_poll_ms: null }),
+  ]);
+  const before = (await read('hour')).polling.length;
+  await api.observer.sampleMinute(api.clock.now());
+  // The minute that runs is not shown before its end.
+  expect((await read('hour')).polling).toHaveLength(before);
+  const [row] = await sql`select * from tallyhook.poll_minutes order by at desc limit 1`;
+  expect(row).toMatchObject({ requests: 0, allowedPerS: 5 });
+  expect((await read('month')).polling.length).toBeGreaterThan(1);
 });

@@ -44,7 +44,9 @@ describe('An endpoint', () => {
       ['POST', `/api/deliveries/${delivery}/retry`, undefined],
       ['DELETE', path, undefined],
     ] as const;
-    for (const [method, to, change] of changes) {
+    // To its owner it answers that the delivery is not exhausted.
+    const cancel = ['POST', `/api/deliveries/${delivery}/cancel`, undefined] as const;
+    for (const [method, to, change] of [cancel, ...changes]) {
       const refused = await api.call(method, to, { key: other, body: change });
       expect([to, refused.status, refused.body.code]).toEqual([to, 403, 'forbidden']);
     }
@@ -107,6 +109,11 @@ describe('An endpoint', () => {
     await sql`
       update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${id}`;
     expect(await counts()).toEqual([[id], [delivery?.id]]);
+    const cancelled = await api.call('POST', `/api/deliveries/${delivery?.id}/cancel`);
+    expect([cancelled.status, cancelled.body.state]).toEqual([200, 'cancelled']);
+    expect(await counts()).toEqual([[id], []]);
+    const again = await api.call('POST', `/api/deliveries/${delivery?.id}/cancel`);
+    expect([again.status, again.body.code]).toEqual([409, 'conflict']);
     await sql`update tallyhook.endpoints set state = 'disabled', state_reason = 'requested'
       where id = ${id}`;
     expect((await counts())[0]).toEqual([]);

@@ -97,6 +97,17 @@ describe('Housekeeping', () => {
     await expect(recent).rejects.toMatchObject({ code: 'TH001' });
   });
 
+  it('deletes the minutes of plots after the longest range of a plot', async () => {
+    for (const days of [32, 30]) {
+      await sql`insert into tallyhook.poll_minutes values (${daysAgo(days)}, 1, 1, null, null)`;
+      await sql`insert into tallyhook.attempt_minutes
+        values (${`ep_${days}`}, ${daysAgo(days)}, 1, 1, 1, 1)`;
+    }
+    await keepHouse();
+    expect(await names('attempt_minutes', 'endpoint_id')).toEqual(['ep_30']);
+    expect(await names('poll_minutes', 'requests')).toEqual(['1']);
+  });
+
   it('removes deleted endpoints with their health and counter after the retention of deliveries', async () => {
     const { endpoint } = await rig.subscribe();
     const kept = await rig.subscribe('/other');

@@ -6,10 +6,10 @@ import type { Db } from '../../db/connect.ts';
 import { forgetDaemons } from '../../db/leases.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import { pruneAudit } from '../../keys/keys.ts';
-import { deleteFinished } from '../../observer/observer.ts';
+import { deleteFinished, deletePollMinutes } from '../../observer/observer.ts';
 import { pruneUsage } from '../../operations/operations.ts';
 import { dropResolvedCandidates } from '../../reconciler/reconciler.ts';
-import type { Webhooks } from '../../webhooks/webhooks.ts';
+import { deleteAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Worker } from './schedule.ts';
 
@@ -18,6 +18,8 @@ const LOCKED_RETRY_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** How long the service must not have shown a target. */
 const ABSENT_MS = 7 * DAY_MS;
+/** The longest range of a plot, and a day. */
+const MINUTES_MS = 31 * DAY_MS;
 const TARGETS_MAX = 500;
 /** How long a daemon that ended is remembered. */
 const DEAD_MS = 30 * DAY_MS;
@@ -40,6 +42,8 @@ export function housekeepingWorker(deps: {
         (await webhooks.endExpired(kept, signal)) &&
         (await dropPartitions(db, now, keep));
       await pruneUsage(db, now);
+      await deletePollMinutes(db, now - MINUTES_MS);
+      await repeat(signal, () => deleteAttemptMinutes(db, now - MINUTES_MS));
       await forgetDaemons(db, now - DEAD_MS);
       await dropResolvedCandidates(db);
       await repeat(signal, () => deleteFinished(db, now - ABSENT_MS, TARGETS_MAX));

@@ -12,7 +12,7 @@ import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Alerts, Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
-import type { Webhooks } from '../../webhooks/webhooks.ts';
+import { countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
 import type { IdentityCheck } from '../identity.ts';
@@ -28,7 +28,7 @@ interface Deps {
   operations: Pick<Operations, 'runOnce'>;
   gateway: Pick<Gateway, 'runQueue'>;
   ledger: Ledger;
-  observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
+  observer: Pick<Observer, 'runOnce' | 'probeOnce' | 'sampleMinute'>;
   reconciler: Reconciler;
   alerts: Alerts;
   webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
@@ -62,7 +62,7 @@ function stageWorkers(deps: Deps): Worker[] {
 }
 
 /** Workers that every daemon runs, with any roles. */
-function presenceWorkers({ config, heartbeat, identity }: Deps): Worker[] {
+function presenceWorkers({ config, heartbeat, identity, observer }: Deps): Worker[] {
   return [
     {
       name: 'heartbeat',
@@ -77,6 +77,14 @@ function presenceWorkers({ config, heartbeat, identity }: Deps): Worker[] {
       intervalMs: config.daemon.heartbeat_timeout_ms / 3,
       pass: async () => {
         await identity.count();
+        return undefined;
+      },
+    },
+    {
+      name: 'poll_minutes',
+      intervalMs: 15_000,
+      pass: async (now) => {
+        await observer.sampleMinute(now);
         return undefined;
       },
     },
@@ -167,6 +175,11 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       name: 'incidents',
       intervalMs: 1_000,
       pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
+    },
+    {
+      name: 'attempt_minutes',
+      intervalMs: 15_000,
+      pass: async (now) => ((await countAttemptMinutes(db, now)) ? now : undefined),
     },
     {
       name: 'day_ends',

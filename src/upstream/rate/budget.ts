@@ -42,6 +42,8 @@ export interface BudgetView {
   waiting(): number;
   /** The current limit, in requests per second of all daemons together. */
   learnedPerS(): number;
+  /** Requests of this daemon since its start: polls and app traffic. */
+  requests(): number;
 }
 
 /**
@@ -63,6 +65,7 @@ export class Budget implements BudgetView {
   /** Polls of pending targets and unknown operations. */
   readonly #urgent;
   #open = 0;
+  #requests = 0;
   #daemons = 1;
   #pollers = 1;
   #closed = false;
@@ -111,6 +114,10 @@ export class Budget implements BudgetView {
     return this.#deps.quota.ratePerS();
   }
 
+  requests(): number {
+    return this.#requests;
+  }
+
   /**
    * Waits for a slot. The caller calls the returned function when the poll has ended. Undefined
    * when no slot comes in time: the wait is too long, the queue is full, the signal aborts, a
@@ -141,6 +148,7 @@ export class Budget implements BudgetView {
 
   /** Counts a request of app traffic, or a second request of a poll that already has its slot. */
   charge(): void {
+    this.#requests += 1;
     this.#bucket.charge(this.#deps.clock.now());
   }
 
@@ -200,6 +208,7 @@ export class Budget implements BudgetView {
   #grant(priority: Priority): () => void {
     const now = this.#deps.clock.now();
     this.#bucket.take(now);
+    this.#requests += 1;
     if (priority !== 'steady') this.#urgent.count(now);
     this.#open += 1;
     let held = true;

@@ -140,6 +140,14 @@ export async function requeue(db: Queryable, id: string, now: Instant): Promise<
   return rows.length > 0;
 }
 
+/** Cancels a delivery whose every attempt failed; false in any other state. */
+export async function giveUp({ sql }: Queryable, id: string, now: Instant): Promise<boolean> {
+  const rows = await sql<{ id: string }[]>`
+    update tallyhook.deliveries set state = 'cancelled', finished_at = ${isoText(now)}
+    where id = ${id} and state = 'exhausted' returning id`;
+  return rows.length > 0;
+}
+
 /**
  * The number of pending deliveries that are not held, up to `max`, and the earliest `queued_at` of
  * those counted.
@@ -166,32 +174,6 @@ export async function countExhausted({ sql }: Queryable, max: number): Promise<n
     select count(*)::int as count from (
       select from tallyhook.deliveries where state = 'exhausted' limit ${max}) x`;
   return rows[0]?.count ?? 0;
-}
-
-/** Attempts in one step of time. */
-export interface AttemptActivity {
-  /** Start of the step. */
-  at: Instant;
-  delivered: number;
-  failed: number;
-  /** How long receivers took to answer, in milliseconds: the 95th of a hundred. */
-  durationP95Ms: number | null;
-}
-
-/** Attempts since then, in steps of so many milliseconds; a step without any is left out. */
-export async function listAttemptActivity(
-  { sql }: Queryable,
-  since: Instant,
-  stepMs: number,
-): Promise<AttemptActivity[]> {
-  const from = sql`${isoText(since)}::timestamptz`;
-  return sql<AttemptActivity[]>`
-    select date_bin(make_interval(secs => ${stepMs / 1000}), at, ${from}) as at,
-      count(*) filter (where result = 'delivered')::int as delivered,
-      count(*) filter (where result <> 'delivered')::int as failed,
-      percentile_disc(0.95) within group (order by duration_ms)::float8 as duration_p95_ms
-    from tallyhook.attempts where at >= ${from}
-    group by 1 order by 1`;
 }
 
 export interface ExpiredDelivery {

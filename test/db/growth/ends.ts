@@ -20,6 +20,11 @@ export const ENDS: Record<string, Line> = {
   accounts: { grows: 'a wallet or operator', end: 'kept', churns: true },
   alerts: { grows: 'a condition that an alert is about', end: 'deleted', by: 'the end of it' },
   approvals: { grows: 'an approval of a proposal', end: 'kept' },
+  attempt_minutes: {
+    grows: 'an endpoint and minute with attempts',
+    end: 'deleted',
+    by: 'housekeeping, 31 days',
+  },
   attempts: { grows: 'an attempt of a delivery', end: 'month' },
   audit: {
     grows: 'a change through the API',
@@ -70,6 +75,7 @@ export const ENDS: Record<string, Line> = {
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
   period_actions: { grows: 'a close, sign-off, signature or reopening', end: 'kept' },
   periods: { grows: 'a close of a period', end: 'kept' },
+  poll_minutes: { grows: 'a minute', end: 'deleted', by: 'housekeeping, 31 days' },
   posting_requests: { grows: 'an opening or a booking', end: 'kept' },
   quarantine_releases: { grows: 'a release by a person', end: 'kept' },
   quota: { grows: 'a class of traffic', end: 'bounded' },

@@ -33,6 +33,7 @@ import {
   listKnownTokens,
   listUnknownMints,
 } from '../../../src/observer/scans/store.ts';
+import { listPollActivity } from '../../../src/observer/schedule/minutes-store.ts';
 import {
   claimDue,
   deleteFinished,
@@ -75,6 +76,10 @@ import {
   listDeliveries,
 } from '../../../src/webhooks/delivery/history-store.ts';
 import { claim, claimInOrder, planClaims } from '../../../src/webhooks/delivery/queue-store.ts';
+import {
+  countAttemptMinutes,
+  listAttemptActivity,
+} from '../../../src/webhooks/endpoints/minutes-store.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW } from './stored.ts';
@@ -96,6 +101,7 @@ const USER = userAddr(7);
 const USERS = Array.from({ length: 50 }, (_, n) => userAddr(n));
 const ACCOUNTS = USERS.map((addr) => `wallet:${addr}`);
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 const NO_TYPES = { types: [], limit: 100 };
 const inTx =
   (work: (tx: Tx, known: Known) => Promise<unknown>): Read =>
@@ -281,5 +287,12 @@ export const READS: Record<string, Read> = {
     await removeDeleted(tx, NOW, 100);
     await pruneAudit(tx, NOW - 4_000 * DAY_MS);
   }),
+  'GET /api/activity': (db) =>
+    Promise.all([
+      listWriteActivity(db, NOW - HOUR_MS, 60_000),
+      listAttemptActivity(db, NOW - HOUR_MS, 60_000),
+      listPollActivity(db, NOW - HOUR_MS, 60_000, NOW),
+    ]),
+  'webhooks: attempts by the minute': (db) => countAttemptMinutes(db, NOW),
   'webhooks: the backlog': (db) => countPending(db, 1_000),
 };

@@ -1,26 +1,17 @@
 /** `/api/activity`: what the daemon did over time, from the database, for plots. */
 import { z } from '@hono/zod-openapi';
-import { listServiceChanges } from '../../../observer/observer.ts';
+import { listPollActivity, listServiceChanges } from '../../../observer/observer.ts';
 import { listWriteActivity } from '../../../operations/operations.ts';
 import { listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
-
-/** Length and step of each range, in milliseconds. */
-const RANGES = {
-  hour: { lengthMs: 3_600_000, stepMs: 60_000 },
-  day: { lengthMs: 86_400_000, stepMs: 900_000 },
-  month: { lengthMs: 30 * 86_400_000, stepMs: 21_600_000 },
-};
+import { rangeQuery, stepFields, stepsOf } from '../../http/steps.ts';
+import { attemptOutput, attemptStep } from '../delivery/endpoint-activity.ts';
 
 const activity = z
   .object({
-    since: instant,
-    step_s: z
-      .int()
-      .openapi({ description: 'Length of a step; a step without any row is left out' }),
-    steps: z.int().openapi({ description: 'From `since` until now' }),
+    ...stepFields,
     writes: z.array(
       z.object({
         at: instant,
@@ -30,16 +21,22 @@ const activity = z
         answer_p95_ms: z.number().nullable(),
       }),
     ),
-    attempts: z
+    attempts: z.array(attemptStep).openapi({ description: 'Attempts to deliver webhooks' }),
+    polling: z
       .array(
         z.object({
           at: instant,
-          delivered: z.int(),
-          failed: z.int(),
-          duration_p95_ms: z.number().nullable(),
+          requests_per_s: z.number().openapi({ description: 'Polls and app traffic' }),
+          allowed_per_s: z.number(),
+          expected_delay_ms: z.number().nullable().openapi({
+            description: 'Mean time from a change to its poll, by the learned change rates',
+          }),
+          oldest_poll_ms: z.number().nullable().openapi({
+            description: 'The greatest age of the oldest poll: no change was undetected for longer',
+          }),
         }),
       )
-      .openapi({ description: 'Attempts to deliver webhooks' }),
+      .openapi({ description: 'The use of the request budget, and the delay of detection' }),
     service: z
       .array(
         z.object({
@@ -59,32 +56,29 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
     tag: 'operating',
     summary: 'Read writes and deliveries over the last hour, day or month',
     scope: 'read',
-    request: z.object({
-      query: z.strictObject({ range: z.enum(['hour', 'day', 'month']).default('hour') }),
-    }),
+    request: z.object({ query: rangeQuery }),
     response: 'Counts and latencies in steps of time',
     schema: activity,
     async handle({ query: { range } }) {
-      const { lengthMs, stepMs } = RANGES[range];
-      // Steps begin at multiples of their length, so that only the last one is partial.
       const now = clock.now();
-      const since = Math.ceil((now - lengthMs) / stepMs) * stepMs;
-      const [writes, attempts, changes] = await Promise.all([
+      const { since, stepMs, fields } = stepsOf(range, now);
+      const [writes, attempts, polling, changes] = await Promise.all([
         listWriteActivity(db, since, stepMs),
         listAttemptActivity(db, since, stepMs),
+        listPollActivity(db, since, stepMs, now),
         listServiceChanges(db, since),
       ]);
       return {
-        since: instantText(since),
-        step_s: stepMs / 1_000,
-        steps: lengthMs / stepMs,
+        ...fields,
         writes: writes.map((step) => ({
           ...{ at: instantText(step.at), writes: step.writes, open: step.open },
           ...{ not_executed: step.notExecuted, answer_p95_ms: step.answerP95Ms },
         })),
-        attempts: attempts.map((step) => ({
-          ...{ at: instantText(step.at), delivered: step.delivered, failed: step.failed },
-          duration_p95_ms: step.durationP95Ms,
+        attempts: attempts.map(attemptOutput),
+        polling: polling.map((step) => ({
+          ...{ at: instantText(step.at), requests_per_s: step.requestsPerS },
+          ...{ allowed_per_s: step.allowedPerS, expected_delay_ms: step.expectedDelayMs },
+          oldest_poll_ms: step.oldestPollMs,
         })),
         service: changes.map(({ at, state }, n) => ({
           ...{ from: instantText(Math.max(at, since)), state },

@@ -114,6 +114,10 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
       return { data: attempts.map(attemptOutput), next_cursor: null };
     },
   });
+  addActions(router, webhooks);
+}
+
+function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
   router.add({
     ...base,
     scope: 'manage',
@@ -128,6 +132,22 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
       const { endpointId } = await webhooks.getDelivery(params.id);
       await requireOwner(webhooks, endpointId, caller);
       return deliveryOutput(await webhooks.retryDelivery(params.id));
+    },
+  });
+  router.add({
+    ...base,
+    scope: 'manage',
+    method: 'post',
+    path: '/api/deliveries/{id}/cancel',
+    summary: 'Give up a delivery to one of your endpoints whose every attempt failed',
+    description: 'The status counts it no longer. A retry or a replay still sends it.',
+    request,
+    response: 'The delivery',
+    schema: delivery,
+    async handle({ params }, caller) {
+      const { endpointId } = await webhooks.getDelivery(params.id);
+      await requireOwner(webhooks, endpointId, caller);
+      return deliveryOutput(await webhooks.cancelDelivery(params.id));
     },
   });
 }
