@@ -20,15 +20,19 @@ export interface Screen {
 /** A folder for a picture of every checked page, which `npm run screens` sets. */
 const PICTURES = process.env.EVERY_SCREEN;
 
-/** Each width and each scheme once; with EVERY_SCREEN set, each width in each scheme. */
+export const WIDE: Screen = { width: 1280, scheme: 'light' };
+export const NARROW: Screen = { width: 390, scheme: 'dark' };
+
+/** Each scheme once; with EVERY_SCREEN set, each width in each scheme. */
 export const SCREENS: Screen[] = [
-  { width: 1280, scheme: 'light' },
-  { width: 390, scheme: 'dark' },
+  ...[WIDE, NARROW],
   ...(PICTURES === undefined
     ? []
     : ([
         { width: 1280, scheme: 'dark' },
         { width: 390, scheme: 'light' },
+        { width: 1920, scheme: 'light' },
+        { width: 1920, scheme: 'dark' },
       ] as const)),
 ];
 
@@ -48,7 +52,7 @@ export async function signIn(
   browser: Browser,
   url: string,
   key: string,
-  screen: Screen = { width: 1280, scheme: 'light' },
+  screen: Screen = WIDE,
 ): Promise<Browsing> {
   const { width, scheme } = screen;
   const viewport = { width, height: 900 };
@@ -81,17 +85,26 @@ export async function signIn(
   };
 }
 
-/** The text of what has the focus, as its label says it; in a table it begins with `row: `. */
-const FOCUSED = `(({ activeElement: at }) => (at.closest('tbody') ? 'row: ' : '') +
-  (at.closest('label') ?? at).innerText.trim())(document)`;
+/**
+ * The text of what has the focus, as its label says it; in a table it begins with `row: `. It has
+ * an outline and is within the window, or a person does not see where it is.
+ */
+const FOCUSED = `(({ activeElement: at }) => {
+  const { top, bottom } = at.getBoundingClientRect();
+  const isWithin = bottom > 0 && top < innerHeight;
+  const isSeen = at === document.body || isWithin && getComputedStyle(at).outlineStyle !== 'none';
+  return (isSeen ? '' : 'not seen: ') + (at.closest('tbody') ? 'row: ' : '') +
+    (at.closest('label') ?? at).innerText.trim();
+})(document)`;
 const TABS_MAX = 100;
 
-/** Presses Tab until the focus is on what has such a text. */
+/** Presses Tab until the focus is on what has such a text. @throws Error when it is not seen */
 export async function tabTo(page: Page, text: RegExp): Promise<void> {
   const seen: string[] = [];
   while (seen.length < TABS_MAX) {
     await page.keyboard.press('Tab');
     const focused = await page.evaluate<string>(FOCUSED);
+    if (focused.startsWith('not seen: ')) throw new Error(`The focus cannot be seen: ${focused}`);
     if (text.test(focused)) return;
     seen.push(focused);
   }

@@ -5,10 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { useRig } from '../harness/rig.ts';
-import { type Browsing, SCREENS, type Screen, signIn } from './browsing.ts';
-
-const WIDE: Screen = { width: 1280, scheme: 'light' };
-const NARROW: Screen = { width: 390, scheme: 'dark' };
+import { type Browsing, NARROW, SCREENS, type Screen, signIn, tabTo, WIDE } from './browsing.ts';
 
 describe('Finance in the console', () => {
   const browser = useBrowser();
@@ -43,23 +40,26 @@ describe('Finance in the console', () => {
     await rig.eventOf(await rig.app.mint(ada, 4711), 'operation.settled');
   });
 
-  it('A drift is assigned and proposed by one owner, and booked by the approval of another', async () => {
-    const id = await changed(rig.world.ada, -3n);
+  it('A drift leads from its event to its assignment and proposal, and another owner books it', async () => {
     const ann = await personOf('ann', WIDE);
-    await ann.open('/drifts');
-    const row = ann.page.getByRole('row').filter({ hasText: '3 tokens left wallet' });
-    await row.getByText('none of our operations explains it').waitFor();
-    await row.getByRole('checkbox').check();
+    await ann.open('/events?types=wallet.drift_opened');
+    const id = await changed(rig.world.ada, -3n);
+    const event = ann.page.locator('details.entry', { hasText: '−3' });
+    await event.locator('summary').click();
+    await ann.check('the event of a drift');
+    await event.locator(`a[href="/drifts/${id}"]`).click();
+    await ann.page.getByText('none of our operations explains it').first().waitFor();
     await order(ann.page, 'Assign', { assignee: 'ann' });
-    await row.getByRole('cell', { name: 'ann', exact: true }).waitFor();
-    await row.getByRole('link').first().click();
     await order(ann.page, 'Propose to book', { reason: 'paid in cash, receipt 17' });
     await ann.page.getByText('A proposal waits for another owner').waitFor();
     await ann.check('a proposed drift');
     expect(await read(`/api/drifts/${id}`)).toMatchObject({ state: 'proposed', assignee: 'ann' });
 
     const bob = await personOf('bob', NARROW);
-    await bob.open(`/drifts/${id}`);
+    await bob.page.getByRole('link', { name: 'drift proposals wait for another owner' }).click();
+    await bob.page.getByText('book by ann').waitFor();
+    await bob.check('the proposals that wait');
+    await bob.page.locator('tbody a').first().click();
     await bob.page.getByText('paid in cash, receipt 17').first().waitFor();
     await bob.page.getByRole('button', { name: 'Approve: book' }).click();
     await bob.page.getByText('The ledger moves 3 tokens from the wallet').last().waitFor();
@@ -71,12 +71,22 @@ describe('Finance in the console', () => {
     expect([ended.state, ended.proposal.approved_by]).toEqual(['booked', 'bob']);
   });
 
-  it('Many drifts are proposed and approved at once', async () => {
+  it('All drifts are proposed with a keyboard alone, and approved at once', async () => {
     const { ada, ben } = rig.world;
     const ids = [await changed(ada, 11n), await changed(ben, 13n)];
     const ann = await personOf('ann', WIDE);
-    await choose(ann, ids.length);
-    await order(ann.page, 'Propose to book', { reason: 'a campaign of the service' });
+    const { keyboard } = ann.page;
+    await tabTo(ann.page, /^drifts are open$/);
+    await keyboard.press('Enter');
+    await ann.page.getByText(`All ${ids.length}`).waitFor();
+    await tabTo(ann.page, /^All 2$/);
+    await keyboard.press('Space');
+    await ann.page.getByText(`${ids.length} chosen`).waitFor();
+    await tabTo(ann.page, /^Propose to book$/);
+    await keyboard.press('Enter');
+    await keyboard.type('a campaign of the service');
+    await tabTo(ann.page, /^Propose to book$/);
+    await keyboard.press('Enter');
     await ann.page.getByText('book by ann').nth(1).waitFor();
     const bob = await personOf('bob', WIDE);
     await choose(bob, ids.length);
@@ -139,7 +149,7 @@ describe('Finance in the console', () => {
     const bob = await personOf('bob', NARROW);
     await bob.open('/periods');
     await order(bob.page, 'Sign');
-    await bob.page.getByText('signed', { exact: true }).waitFor();
+    await bob.page.locator('.pill', { hasText: /^signed$/ }).waitFor();
     await bob.check('a signed period');
     const [period] = (await read('/api/periods')).data;
     expect(period).toMatchObject({ state: 'signed', closed_by: 'ann', signed_by: 'bob' });
@@ -212,10 +222,6 @@ async function order(page: Page, label: string, values: Record<string, string> =
 /** Chooses every open drift of the inbox. */
 async function choose({ page, open }: Browsing, count: number) {
   await open('/drifts');
-  await page
-    .getByRole('checkbox')
-    .nth(count - 1)
-    .waitFor();
-  for (const box of await page.getByRole('checkbox').all()) await box.check();
+  await page.getByLabel(`All ${count}`).check();
   await page.getByText(`${count} chosen`).waitFor();
 }

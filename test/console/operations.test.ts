@@ -5,7 +5,7 @@ import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
 import { useRig } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
-import { SCREENS, signIn, tabTo } from './browsing.ts';
+import { NARROW, SCREENS, signIn, tabTo } from './browsing.ts';
 
 describe('The console', () => {
   const browser = useBrowser();
@@ -29,7 +29,7 @@ describe('The console', () => {
     expect(await page.locator('.view').count()).toBe(0);
   });
 
-  it('An operation that waits for people leads from the overview to its decision by two owners', async () => {
+  it('An unknown operation leads from its alarm to a decision by two owners', async () => {
     const { sandbox, ada } = rig.world;
     // Nobody can tell which of two equal gives was applied.
     sandbox.control.addFault({ kind: 'lost_answer', contains: '777001' });
@@ -37,40 +37,34 @@ describe('The console', () => {
     expect(lost.status, lost.text).toBe(504);
     sandbox.control.setWallet(ada, { delta: 5n });
     const id = String(lost.headers['tallyhook-operation']);
-    const state = async () => (await rig.app.call('GET', `/api/operations/${id}`)).json.state;
-    const ended = await until(async () =>
-      ['undecided', 'executed', 'settled'].includes(await state()) ? state() : undefined,
-    );
-    expect(ended).toBeDefined();
     const ann = await signIn(browser(), rig.daemon.url, await keyOf('ann'));
-    await ann.open('/operations?query=order-1');
-    await ann.page.locator('tbody a').first().click();
-    await ann.page.getByRole('heading', { name: /give/ }).waitFor();
-    if (ended === 'undecided') {
-      await ann.page.getByRole('button', { name: 'Propose: executed', exact: true }).click();
-    } else {
-      await ann.page.getByRole('button', { name: 'Propose: not executed' }).click();
-    }
+    const alarm = ann.page.getByRole('link', { name: 'operations wait for a decision by people' });
+    await alarm.waitFor();
+    await ann.check('an operation that waits for people');
+    await alarm.click();
+    await ann.page
+      .getByRole('row')
+      .filter({ hasText: 'order-1' })
+      .getByRole('link')
+      .first()
+      .click();
+    await ann.page.getByRole('button', { name: 'Propose: executed', exact: true }).click();
     await ann.page.fill('dialog textarea', 'looked up at the service');
+    await ann.check('the proposal of an outcome');
     await ann.page.locator('dialog button[type=submit]').click();
     await ann.page
       .getByText(/ann proposed/)
       .first()
       .waitFor();
-    const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'));
-    if (ended === 'undecided') {
-      await ben.open('/');
-      await ben.page
-        .getByRole('link', { name: 'outcome proposals wait for another owner' })
-        .click();
-      await ben.page.getByText('Only with a proposal that waits').waitFor();
-      await ben.page.locator('tbody a').first().click();
-    } else {
-      await ben.open(`/operations/${id}`);
-    }
+    const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'), NARROW);
+    await ben.page.getByRole('link', { name: 'outcome proposals wait for another owner' }).click();
+    await ben.page.getByText('Only with a proposal that waits').waitFor();
+    await ben.page.locator('tbody a').first().click();
     await ben.page.getByRole('button', { name: /^Approve/ }).click();
+    await ben.check('the approval of an outcome');
     await ben.page.locator('dialog button[type=submit]').click();
     await ben.page.getByText(/ben approved it/).waitFor();
+    await ben.check('a decided operation');
     const { json } = await makeApp(() => rig.daemon.url).call('GET', `/api/operations/${id}`);
     expect(json.decisions.at(-1)).toMatchObject({ proposed_by: 'ann', approved_by: 'ben' });
   });

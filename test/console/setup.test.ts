@@ -45,7 +45,7 @@ describe('The pages of the setup', () => {
     await check('the audit trail');
   });
 
-  it('Wallets are watched one by one and by lines, and what is no target is named', async () => {
+  it('Wallets are watched one by one, and many by a file that is checked before', async () => {
     const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
     await open('/watches');
     await page.getByText('Nothing is watched').waitFor();
@@ -56,14 +56,28 @@ describe('The pages of the setup', () => {
     await page.fill('dialog input', rig.world.ada);
     await page.locator('dialog button[type=submit]').click();
     await page.locator('tbody tr').first().waitFor();
+    await page.fill('textarea[name=lines]', `nobody\n7/8\n\n${rig.world.ada}`);
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('Of 3 lines 1 would be added, 1 is watched already').waitFor();
+    await page.getByText(/^line 1: /).waitFor();
+    await check('checked lines');
+    await page.fill('textarea[name=lines]', '');
     const wallets = Array.from(
-      { length: 1_200 },
+      { length: 12_000 },
       (_, n) => `0x${n.toString(16).padStart(40, '0')}`,
     );
-    await page.fill('textarea[name=lines]', ['nobody', '7/8', ...wallets].join('\n'));
-    await page.getByText('1 of 1,202 lines').waitFor();
-    await page.getByRole('button', { name: 'Watch 1,201' }).click();
-    await page.getByText('1,201 of 1,201 are watched').waitFor();
+    const rows = ['addr,contract_id,token_id', ...wallets.map((addr) => `${addr},,`), ',9,10'];
+    const file = {
+      name: 'targets.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(rows.join('\n')),
+    };
+    await page.setInputFiles('input[name=file]', file);
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('Of 12,001 lines 12,001 would be added.').waitFor();
+    expect((await rig.app.call('GET', '/api/watches')).json.data).toHaveLength(1);
+    await page.getByRole('button', { name: 'Watch 12,001' }).click();
+    await page.getByText('Of 12,001 lines 12,001 are added.').waitFor();
     await check('many watches');
     await page.getByRole('button', { name: 'More' }).waitFor();
     const first = page.locator('tbody tr').first();

@@ -40,7 +40,7 @@ export function forgetKey(why = ''): void {
   onKeyRefused(why);
 }
 
-/** The raw response. @throws Problem */
+/** The raw response. @param body a blob with its type, or what becomes JSON. @throws Problem */
 export async function send(
   method: string,
   path: string,
@@ -48,9 +48,10 @@ export async function send(
   signal: AbortSignal | null = null,
 ): Promise<Response> {
   const headers: Record<string, string> = { authorization: `Bearer ${storedKey()}` };
-  if (body !== undefined) headers['content-type'] = 'application/json';
-  const text = body === undefined ? null : JSON.stringify(body);
-  const answer = await fetch(path, { method, headers, body: text, signal }).catch(() => {
+  const isBlob = body instanceof Blob;
+  if (body !== undefined) headers['content-type'] = isBlob ? body.type : 'application/json';
+  const sent = body === undefined ? null : isBlob ? body : JSON.stringify(body);
+  const answer = await fetch(path, { method, headers, body: sent, signal }).catch(() => {
     throw new Problem(0, 'no_answer', 'The daemon does not respond.');
   });
   if (answer.ok) return answer;

@@ -242,6 +242,11 @@ export function Choice({
   </label>`;
 }
 
+/** A filter that a link has set and that no choice shows; pressing removes it. */
+export function Chip({ text, remove }: { text: string; remove: () => void }) {
+  return html`<button type="button" class="quiet" onClick=${remove}>${text} ✕</button>`;
+}
+
 /** Views of one subject side by side, kept in the address. */
 export function Tabs({
   tabs,

@@ -89,13 +89,22 @@ function optionsOf(
         label: one.label,
         stroke: colour(one.colour),
         width: 1.5,
-        points: { show: false },
+        // A value between gaps has no line: it is shown as a point.
+        points: { show: true, size: 4, fill: colour(one.colour), filter: alone },
         ...(paths ? { paths } : {}),
       })),
     ],
   };
   if (steps) options.scales = {};
   return options;
+}
+
+/** The values that have no neighbour. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] ?? [];
+  return [...values.keys()].filter(
+    (n) => values[n] != null && values[n - 1] == null && values[n + 1] == null,
+  );
 }
 
 /** The time of a tick in the reader's zone; at midnight its day. */

@@ -1,14 +1,20 @@
 /** Plots of what the daemon did over the last hour, day or month. */
 import { useData } from '../kit/api.ts';
-import { Card, Failed, Tabs, Time } from '../kit/elements.ts';
+import { Card, Failed, Time } from '../kit/elements.ts';
 import { html, useMemo } from '../kit/html.ts';
 import { Plot } from '../kit/plot.ts';
-import { setQuery, usePlace } from '../kit/router.ts';
+import {
+  type AttemptStep,
+  attemptPlots,
+  lineOf,
+  type Plotted,
+  RangeTabs,
+  type Steps,
+  timesOf,
+  useRange,
+} from './steps.ts';
 
-interface Activity {
-  since: string;
-  step_s: number;
-  steps: number;
+interface Activity extends Steps {
   writes: {
     at: string;
     writes: number;
@@ -16,34 +22,22 @@ interface Activity {
     open: number;
     answer_p95_ms: number | null;
   }[];
-  attempts: { at: string; delivered: number; failed: number; duration_p95_ms: number | null }[];
+  attempts: AttemptStep[];
+  polling: {
+    at: string;
+    requests_per_s: number;
+    allowed_per_s: number;
+    expected_delay_ms: number | null;
+    oldest_poll_ms: number | null;
+  }[];
   service: { from: string; to: string; state: string }[];
 }
 
-const RANGES = [
-  ['hour', '1 hour'],
-  ['day', '24 hours'],
-  ['month', '30 days'],
-] as const;
-const REFRESH_MS = { hour: 15_000, day: 60_000, month: 600_000 };
-const STEP_NAMES: Record<number, string> = {
-  60: 'a minute',
-  900: 'a quarter of an hour',
-  21600: 'six hours',
-};
-
 export function ActivityCard() {
-  const { query } = usePlace();
-  const range = (query.get('range') ?? 'hour') as keyof typeof REFRESH_MS;
-  const path = `/api/activity?range=${range}`;
-  const { data, problem, reload } = useData<Activity>(path, REFRESH_MS[range]);
+  const { range, everyMs } = useRange();
+  const { data, problem, reload } = useData<Activity>(`/api/activity?range=${range}`, everyMs);
   const plots = useMemo(() => data && plotsOf(data), [data]);
-  const choice = html`<${Tabs}
-    tabs=${RANGES}
-    chosen=${range}
-    onChange=${(value: string) => setQuery({ range: value })}
-  />`;
-  return html`<${Card} title="Activity" aside=${choice}>
+  return html`<${Card} title="Activity" aside=${html`<${RangeTabs} range=${range} />`}>
     <${Failed} problem=${problem} retry=${reload} />
     ${data && html`<${ServiceLine} ...${data} />`}
     <div class="columns">
@@ -93,79 +87,39 @@ function ServiceLine({ since, step_s: stepS, steps, service }: Activity) {
 const INTERRUPTIONS_MAX = 5;
 
 /** Steps without a row are zero, or without a latency. */
-function plotsOf({ since, step_s: stepS, steps: length, writes, attempts }: Activity) {
-  const first = Date.parse(since) / 1_000;
-  const times = Array.from({ length }, (_, n) => first + n * stepS);
-  const line = (label: string, colour: string, values: (number | null)[]) => ({
-    label,
-    colour,
-    values,
-  });
-  const per = STEP_NAMES[stepS] ?? `${stepS} s`;
+function plotsOf(activity: Activity): Plotted[] {
+  const { times, per } = timesOf(activity);
+  const writes = { rows: activity.writes, times };
+  const polling = { rows: activity.polling, times };
+  const seconds = (ms: number | null) => (ms === null ? null : Math.round(ms / 100) / 10);
   return [
     {
       ...{ label: `Writes in ${per}`, times },
       series: [
-        line(
-          'all',
-          'mark',
-          spread(writes, times, (row) => row.writes, 0),
-        ),
-        line(
-          'not executed',
-          'bad',
-          spread(writes, times, (row) => row.not_executed, 0),
-        ),
+        lineOf(['all', 'mark'], writes, (row) => row.writes, 0),
+        lineOf(['not executed', 'bad'], writes, (row) => row.not_executed, 0),
       ],
     },
     {
-      ...{ label: 'Answer of the service, 95 of 100 within', times, unit: ' ms' },
+      ...{ label: 'The service answers 95 of 100 writes within', times, unit: ' ms' },
+      series: [lineOf(['service', 'mark'], writes, (row) => row.answer_p95_ms)],
+    },
+    ...attemptPlots(activity, activity.attempts),
+    {
+      ...{ label: 'A change is detected within', times, unit: ' s' },
       series: [
-        line(
-          'service',
-          'mark',
-          spread(writes, times, (row) => row.answer_p95_ms, null),
-        ),
+        lineOf(['expected mean', 'mark'], polling, (row) => seconds(row.expected_delay_ms)),
+        lineOf(['at most', 'warn'], polling, (row) => seconds(row.oldest_poll_ms)),
       ],
     },
     {
-      ...{ label: `Webhooks sent in ${per}`, times },
+      ...{ label: 'Requests to the service per second', times },
       series: [
-        line(
-          'delivered',
-          'good',
-          spread(attempts, times, (row) => row.delivered, 0),
-        ),
-        line(
-          'failed',
-          'bad',
-          spread(attempts, times, (row) => row.failed, 0),
-        ),
-      ],
-    },
-    {
-      ...{ label: 'Answer of receivers, 95 of 100 within', times, unit: ' ms' },
-      series: [
-        line(
-          'receivers',
-          'good',
-          spread(attempts, times, (row) => row.duration_p95_ms, null),
-        ),
+        lineOf(['made', 'good'], polling, (row) => rounded(row.requests_per_s)),
+        lineOf(['allowed', 'mark'], polling, (row) => rounded(row.allowed_per_s)),
       ],
     },
   ];
 }
 
-/** The value of each step; a step without a row has the missing one. */
-function spread<T extends { at: string }>(
-  rows: T[],
-  times: readonly number[],
-  pick: (row: T) => number | null,
-  missing: number | null,
-): (number | null)[] {
-  const byTime = new Map(rows.map((row) => [Date.parse(row.at) / 1_000, row]));
-  return times.map((time) => {
-    const row = byTime.get(time);
-    return row ? pick(row) : missing;
-  });
-}
+const rounded = (perS: number) => Math.round(perS * 100) / 100;

@@ -38,6 +38,7 @@ interface Status {
     outcomes_proposed: number;
   };
   webhooks: { endpoints_failing: number; deliveries_exhausted: number };
+  periods: { to_sign: number; to_close_since: string | null };
   quarantined: Record<string, number>;
   drift_resolution_median_s: number | null;
   stale_wallets: number;
@@ -55,46 +56,53 @@ interface Task {
   href: string;
 }
 
-function tasksOf({ open, webhooks, quarantined, stale_wallets: stale }: Status): Task[] {
+function tasksOf(status: Status): Task[] {
+  const { open, webhooks, periods, quarantined, stale_wallets: stale } = status;
   const { undecided = 0, unknown = 0 } = open.operations;
   const held = Object.values(quarantined).reduce((sum, n) => sum + n, 0);
-  const tasks: Task[] = [
-    {
-      ...{ tone: 'bad', count: undecided, what: 'operations wait for a decision by people' },
-      ...{ since: open.oldest_undecided_at, href: '/operations?state=undecided' },
-    },
-    {
-      ...{ tone: 'bad', count: open.drifts, what: 'drifts are open' },
-      ...{ since: open.oldest_drift_at, href: '/drifts' },
-    },
-    {
-      ...{
-        tone: 'warn',
-        count: open.drifts_proposed,
-        what: 'drift proposals wait for another owner',
-      },
-      href: '/drifts?state=proposed',
-    },
-    {
-      ...{ tone: 'warn', count: unknown, what: 'operations have an unknown outcome' },
-      ...{ since: open.oldest_unknown_at, href: '/operations?state=unknown' },
-    },
-    {
-      ...{ tone: 'warn', count: open.outcomes_proposed },
-      ...{ what: 'outcome proposals wait for another owner', href: '/operations?proposed=true' },
-    },
-    {
-      ...{ tone: 'bad', count: webhooks.endpoints_failing, what: 'endpoints fail' },
-      href: '/endpoints?failing=true',
-    },
-    {
-      ...{ tone: 'warn', count: webhooks.deliveries_exhausted },
-      ...{ what: 'deliveries failed for good', href: '/deliveries?state=exhausted' },
-    },
-    { tone: 'bad', count: held, what: 'rows are quarantined', href: '/quarantine' },
-    { tone: 'warn', count: stale, what: 'wallets have not been observed lately', href: '/wallets' },
-  ];
-  return tasks.filter(({ count }) => count > 0);
+  const { to_sign: toSign, to_close_since: toCloseSince } = periods;
+  const task = (tone: Tone, count: number, what: string, href: string, since?: string | null) => ({
+    ...{ tone, count, what, href, since },
+  });
+  return [
+    task(
+      ...(['bad', undecided, 'operations wait for a decision by people'] as const),
+      ...(['/operations?state=undecided', open.oldest_undecided_at] as const),
+    ),
+    task('bad', open.drifts, 'drifts are open', '/drifts', open.oldest_drift_at),
+    task(
+      ...(['warn', open.drifts_proposed, 'drift proposals wait for another owner'] as const),
+      '/drifts?state=proposed',
+    ),
+    task(
+      ...(['warn', unknown, 'operations have an unknown outcome'] as const),
+      ...(['/operations?state=unknown', open.oldest_unknown_at] as const),
+    ),
+    task(
+      ...(['warn', open.outcomes_proposed, 'outcome proposals wait for another owner'] as const),
+      '/operations?proposed=true',
+    ),
+    task('bad', webhooks.endpoints_failing, 'endpoints fail', '/endpoints?failing=true'),
+    task(
+      ...(['warn', webhooks.deliveries_exhausted, 'deliveries failed for good'] as const),
+      '/deliveries?state=exhausted',
+    ),
+    task('bad', held, 'rows are quarantined', '/quarantine'),
+    task('warn', stale, 'wallets have not been observed lately', '/wallets?stale=true'),
+    task(
+      'warn',
+      toSign,
+      'closed periods wait for the signature of another owner',
+      '/periods?state=closed',
+    ),
+    task(
+      'warn',
+      toCloseSince ? 1 : 0,
+      'period has ended and is not closed',
+      '/periods',
+      toCloseSince,
+    ),
+  ].filter(({ count }) => count > 0);
 }
 
 export default function Overview(_: ViewProps) {
@@ -151,18 +159,19 @@ function ForPeople({ tasks }: { tasks: Task[] }) {
 }
 
 function Counts({ status }: { status: Status }) {
-  const { open, stages, targets, drift_resolution_median_s: median } = status;
+  const { now, open, stages, drift_resolution_median_s: median } = status;
   const sum = (counts: number[]) => counts.reduce((total, n) => total + n, 0);
   const tile = (count: unknown, text: string, href: string) =>
     html`<a class="tile" href=${href}><b>${count}</b><span>${text}</span></a>`;
+  const operations = sum(Object.values(open.operations));
   const waiting = sum(stages.map((stage) => stage.waiting));
   const ended = median === null ? '–' : durationText(median * 1_000);
+  const monthAgo = new Date(Date.parse(now) - 30 * 86_400_000).toISOString();
   return html`<div class="tiles">
-    ${tile(countText(sum(Object.values(open.operations))), 'open operations', '/operations')}
+    ${tile(countText(operations), 'open operations', '/operations?state=open')}
     ${tile(countText(open.drifts), 'open drifts', '/drifts')}
     ${tile(countText(waiting), 'rows wait in all stages', '#stages')}
-    ${tile(countText(targets), 'wallets and tokens polled', '/watches')}
-    ${tile(ended, 'until a drift ends (median)', '/drifts')}
+    ${tile(ended, 'until a drift ends (median)', `/drifts?state=all&ended_since=${monthAgo}`)}
   </div>`;
 }
 
@@ -185,6 +194,7 @@ function ServiceCard({ status }: { status: Status }) {
             ),
         ],
         ['Polls allowed', `${budget.rate_per_s.toFixed(2)} per second, ${budget.waiting} wait`],
+        ['Polled', `${countText(status.targets)} wallets and tokens`],
         ['Polls per target', polling.interval_ms && `every ${durationText(polling.interval_ms)}`],
         ['At the latest', `every ${durationText(status.observation_age_max_ms)}`],
         ['Oldest poll', html`<${Time} at=${polling.oldest_poll_at} />`],
@@ -202,7 +212,13 @@ function StagesCard({ stages }: { stages: Status['stages'] }) {
   type Stage = Status['stages'][number];
   const columns = [
     { head: 'Stage', of: ({ stage }: Stage) => wordsOf(stage) },
-    { head: 'Waiting', number: true, of: ({ waiting }: Stage) => countText(waiting) },
+    {
+      ...{ head: 'Waiting', number: true },
+      of: ({ stage, waiting }: Stage) =>
+        stage === 'webhooks'
+          ? html`<a href="/deliveries?state=pending">${countText(waiting)}</a>`
+          : countText(waiting),
+    },
     { head: 'Oldest', number: true, of: ({ lag_ms: ms }: Stage) => durationText(ms) },
   ];
   return html`<div id="stages"><${Card} title="Backlog">
@@ -215,13 +231,17 @@ function OperationsCard({ operations }: { operations: Record<string, number> }) 
   const columns = [
     {
       head: 'State',
-      of: ([state]: Row) =>
-        html`<a href=${`/operations?state=${state}`}><${State} of=${state} /></a>`,
+      of: ([state]: Row) => html`<${State} of=${state} />`,
     },
-    { head: 'Operations', number: true, of: ([, count]: Row) => countText(count) },
+    {
+      ...{ head: 'Operations', number: true },
+      of: ([state, count]: Row) =>
+        html`<a href=${`/operations?state=${state}`}>${countText(count)}</a>`,
+    },
   ];
   const rows = Object.entries(operations).filter(([, count]) => count > 0);
-  return html`<${Card} title="Open operations" aside=${html`<a href="/operations">all</a>`}>
+  const all = html`<a href="/operations?state=open">all</a>`;
+  return html`<${Card} title="Open operations" aside=${all}>
     <${Table} rows=${rows} columns=${columns} empty="No operation is open." />
   <//>`;
 }

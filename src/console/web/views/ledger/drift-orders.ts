@@ -16,10 +16,17 @@ interface Results {
   data: { id: string; problem: { detail?: string; title: string } | null }[];
 }
 
+/** As many as the API takes in one request. */
+const AT_ONCE = 200;
+
 /** Carries an order out for each drift; refusals are shown together. */
 async function forEach(action: string, drifts: readonly Drift[], body: object) {
   const ids = drifts.map(({ id }) => id);
-  const { data } = await call<Results>('POST', `/api/drifts/${action}`, { ids, ...body });
+  const data: Results['data'] = [];
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const part = { ids: ids.slice(from, from + AT_ONCE), ...body };
+    data.push(...(await call<Results>('POST', `/api/drifts/${action}`, part)).data);
+  }
   const refused = data.flatMap(({ problem }) => (problem ? [problem.detail ?? problem.title] : []));
   if (refused.length === 0) return;
   const done = data.length - refused.length;

@@ -2,8 +2,18 @@
 
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
-import { Amount, Card, Choice, Failed, ListTable, State, Time, View } from '../../kit/elements.ts';
-import { countText, durationText, wordsOf } from '../../kit/format.ts';
+import {
+  Amount,
+  Card,
+  Chip,
+  Choice,
+  Failed,
+  ListTable,
+  State,
+  Time,
+  View,
+} from '../../kit/elements.ts';
+import { countText, durationText, instantText, wordsOf } from '../../kit/format.ts';
 import { html, useEffect, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -19,7 +29,7 @@ interface Sums {
 interface Summary {
   by_cause: (Sums & { cause: string })[];
   by_age: (Sums & { order: number; bucket: string })[];
-  ended: { drifts: number; median_s: number | null };
+  ended: { since: string; drifts: number; median_s: number | null };
 }
 
 const STATES = [
@@ -36,10 +46,11 @@ const STATES = [
 export default function Drifts(_: ViewProps) {
   const { query } = usePlace();
   const state = query.get('state') ?? 'unclosed';
-  const [cause, assignee, addr, age] = ['cause', 'assignee', 'addr', 'age'].map(
-    (of) => query.get(of) ?? '',
-  );
-  const filter = { state: state === 'all' ? '' : state, cause, assignee, addr, age };
+  const of = (name: string) => query.get(name) ?? '';
+  const [cause, assignee, addr, age] = [of('cause'), of('assignee'), of('addr'), of('age')];
+  const since = of('ended_since');
+  const stored = state === 'all' ? '' : state;
+  const filter = { state: stored, cause, assignee, addr, age, ended_since: since };
   const path = withQuery('/api/drifts', { limit: '50', ...filter });
   const list = useList<Drift>(path);
   const summary = useData<Summary>('/api/drifts/summary', 30_000);
@@ -50,7 +61,9 @@ export default function Drifts(_: ViewProps) {
     list.reload();
     summary.reload();
   };
-  const rows = (list.rows ?? []).filter(({ id }) => chosen.includes(id));
+  const listed = (list.rows ?? []).filter(isUnclosed);
+  const choosable = listed.map(({ id }) => id);
+  const rows = listed.filter(({ id }) => chosen.includes(id));
   return html`<${View}
     title="Drifts"
     lead="Differences between the service and the ledger that two polls confirmed and no operation
@@ -60,12 +73,21 @@ export default function Drifts(_: ViewProps) {
     ${summary.data && html`<${Sums} summary=${summary.data} />`}
     <${Card}>
       <${Filters}
-        ...${{ state, cause, assignee, addr, age }}
+        ...${{ state, cause, assignee, addr, age, since }}
         ages=${summary.data?.by_age ?? []}
       />
     <//>
     <${Card}>
       <div class="actions" role="group" aria-label="Orders for the chosen drifts">
+        <label class="check">
+          <input
+            type="checkbox"
+            checked=${rows.length > 0 && rows.length === choosable.length}
+            disabled=${choosable.length === 0}
+            onChange=${() => setChosen(rows.length === choosable.length ? [] : choosable)}
+          />
+          All ${countText(choosable.length)}${list.more && ' of this list'}
+        </label>
         <span class="muted">${countText(rows.length)} chosen</span>
         <${Assign} drifts=${rows} done=${done} />
         <${Propose} drifts=${rows} kind="book" done=${done} />
@@ -92,10 +114,11 @@ interface FilterProps {
   assignee: string;
   addr: string;
   age: string;
+  since: string;
   ages: Summary['by_age'];
 }
 
-function Filters({ state, cause, assignee, addr, age, ages }: FilterProps) {
+function Filters({ state, cause, assignee, addr, age, since, ages }: FilterProps) {
   const find = (event: Event) => {
     const { assignee: to = '', addr: of = '' } = valuesOf(event);
     setQuery({ assignee: to, addr: of });
@@ -134,6 +157,13 @@ function Filters({ state, cause, assignee, addr, age, ages }: FilterProps) {
       <input name="addr" type="search" value=${addr} placeholder="0x…" spellcheck=${false} />
     </label>
     <button type="submit">Find</button>
+    ${
+      since &&
+      html`<${Chip}
+        text=${`Ended since ${instantText(since).slice(0, 10)}`}
+        remove=${() => setQuery({ ended_since: '' })}
+      />`
+    }
   </form>`;
 }
 
@@ -156,7 +186,7 @@ function Sums({ summary: { by_age: ages, by_cause: causes, ended } }: { summary:
         <b>${countText(one.drifts)}</b><span>${CAUSES[one.cause] ?? wordsOf(one.cause)}</span>
       </a>`,
     )}
-    <a class="tile" href="/drifts?state=all">
+    <a class="tile" href=${`/drifts?state=all&ended_since=${ended.since}`}>
       <b>${countText(ended.drifts)}</b>
       <span>
         ended in 30 days${

@@ -1,10 +1,11 @@
 /** Closed periods: who closed and signed each, with which report; and the close of the next one. */
 
-import { call, useList } from '../../kit/api.ts';
+import { call, useList, withQuery } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';
-import { Card, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { Card, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { ClosePeriod, subjectOf } from './close.ts';
 import { periodText } from './reports.ts';
@@ -26,28 +27,45 @@ export interface Period {
   reopen_reason: string | null;
 }
 
+const STATES = [
+  ['', 'any state'],
+  ['closed', 'closed, not signed'],
+  ['signed', 'signed'],
+  ['reopened', 'reopened'],
+] as const;
+
 export default function Periods(_: ViewProps) {
-  const list = useList<Period>('/api/periods?limit=50');
-  const inForce = list.rows?.find(({ state }) => state !== 'reopened');
+  const state = usePlace().query.get('state') ?? '';
+  const list = useList<Period>(withQuery('/api/periods', { limit: '50', state }));
+  const newest = useList<Period>('/api/periods?limit=50');
+  const inForce = newest.rows?.find((one) => one.state !== 'reopened');
+  const again = () => {
+    list.reload();
+    newest.reload();
+  };
   return html`<${View}
     title="Periods"
     lead="One owner closes a period with its report, another signs it. From then on the report of
       that period stays the same; what is recorded later is shown in later reports."
   >
     ${
-      list.rows &&
-      html`<${ClosePeriod}
-        key=${list.rows[0]?.id}
-        from=${inForce?.period_to}
-        done=${list.reload}
-      />`
+      newest.rows &&
+      html`<${ClosePeriod} key=${newest.rows[0]?.id} from=${inForce?.period_to} done=${again} />`
     }
     <${Card} title="Closed periods">
+      <div class="filters">
+        <${Choice}
+          name="State"
+          value=${state}
+          options=${STATES}
+          onChange=${(value: string) => setQuery({ state: value })}
+        />
+      </div>
       <${ListTable}
         list=${list}
-        columns=${columnsOf(inForce, list.reload)}
+        columns=${columnsOf(inForce, again)}
         keyOf=${({ id }: Period) => id}
-        empty="No period is closed yet."
+        empty=${state ? 'No period is in this state.' : 'No period is closed yet.'}
       />
     <//>
   <//>`;

@@ -127,7 +127,9 @@ function Balance({ wallet }: { wallet: Wallet }) {
       ['Not yet posted', unless0(wallet.unposted)],
       [
         'In flight',
-        html`<a href=${`/operations?query=${addr}`}>${amount(wallet.in_flight, true)}</a>`,
+        html`<a href=${`/operations?state=open&query=${addr}`}>
+          ${amount(wallet.in_flight, true)}
+        </a>`,
       ],
       ['Unknown', unless0(wallet.unknown)],
       [

@@ -1,10 +1,11 @@
 /** The list of observed wallets, and a way to one of them by its address. */
 
-import { useList } from '../../kit/api.ts';
+import { useList, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
+  Chip,
   ListTable,
   Pill,
   State,
@@ -13,7 +14,7 @@ import {
   WalletLink,
 } from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
-import { go } from '../../kit/router.ts';
+import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
 export interface Wallet {
@@ -42,7 +43,8 @@ export function WalletState({ of: { verdict, drift } }: { of: Wallet }) {
 }
 
 export default function Wallets(_: ViewProps) {
-  const list = useList<Wallet>('/api/wallets?limit=100');
+  const stale = usePlace().query.get('stale') ?? '';
+  const list = useList<Wallet>(withQuery('/api/wallets', { limit: '100', stale }));
   const find = (event: Event) => {
     const { addr } = valuesOf(event);
     if (addr) go(`/wallets/${encodeURIComponent(addr)}`);
@@ -58,6 +60,13 @@ export default function Wallets(_: ViewProps) {
           <input name="addr" type="search" placeholder="0x…" spellcheck=${false} required />
         </label>
         <button type="submit">Open</button>
+        ${
+          stale &&
+          html`<${Chip}
+            text="Only those not observed lately"
+            remove=${() => setQuery({ stale: '' })}
+          />`
+        }
       </form>
     <//>
     <${Card}>
@@ -65,7 +74,11 @@ export default function Wallets(_: ViewProps) {
         list=${list}
         columns=${COLUMNS}
         keyOf=${({ addr }: Wallet) => addr}
-        empty="No wallet is observed yet. Watch one, or send a write that touches one."
+        empty=${
+          stale
+            ? 'Every wallet was observed lately.'
+            : 'No wallet is observed yet. Watch one, or send a write that touches one.'
+        }
       />
     <//>
   <//>`;

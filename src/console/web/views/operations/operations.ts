@@ -5,6 +5,7 @@ import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
+  Chip,
   Choice,
   Code,
   ListTable,
@@ -51,6 +52,11 @@ const ADVICE: Record<string, string> = {
   queued: 'These operations wait for the service. Open one to cancel it.',
 };
 
+/** `open` stands for every state that is not final. */
+function stateOf(state: string): Record<string, string> {
+  return state === 'open' ? { open: 'true' } : { state };
+}
+
 /** What the API is to search for a text. */
 function filterOf(text: string): Record<string, string> {
   if (text === '') return {};
@@ -67,7 +73,8 @@ export default function Operations(_: ViewProps) {
   const more = Object.fromEntries(MORE.map((name) => [name, query.get(name) ?? '']));
   const list = useList<OperationRow>(
     withQuery('/api/operations', {
-      ...{ limit: '50', state, kind, proposed, ...moreOf(more), ...filterOf(text ?? '') },
+      ...{ limit: '50', kind, proposed, ...stateOf(state ?? '') },
+      ...{ ...moreOf(more), ...filterOf(text ?? '') },
     }),
   );
   const find = (event: Event) => {
@@ -78,21 +85,20 @@ export default function Operations(_: ViewProps) {
       setQuery({ query: given, token, key, since: toIso(since), until: toIso(until) });
     }
   };
-  const options = (names: string[], all: string) =>
-    [['', all], ...names.map((name) => [name, wordsOf(name)])] as [string, string][];
+  const options = (names: string[]) => names.map((name): [string, string] => [name, wordsOf(name)]);
   return html`<${View} title="Operations" lead=${ADVICE[state ?? '']}>
     <${Card}>
       <form class="filters" onSubmit=${find} role="search">
         <${Choice}
           name="State"
           value=${state}
-          options=${options(STATES, 'any state')}
+          options=${[['', 'any state'], ['open', 'all that are open'], ...options(STATES)]}
           onChange=${(value: string) => setQuery({ state: value })}
         />
         <${Choice}
           name="Kind"
           value=${kind}
-          options=${options(KINDS, 'any kind')}
+          options=${[['', 'any kind'], ...options(KINDS)]}
           onChange=${(value: string) => setQuery({ kind: value })}
         />
         <label class="field grow">
@@ -102,9 +108,10 @@ export default function Operations(_: ViewProps) {
         <button type="submit">Find</button>
         ${
           proposed &&
-          html`<button type="button" class="quiet" onClick=${() => setQuery({ proposed: '' })}>
-            Only with a proposal that waits ✕
-          </button>`
+          html`<${Chip}
+            text="Only with a proposal that waits"
+            remove=${() => setQuery({ proposed: '' })}
+          />`
         }
         <${MoreFilters} values=${more} />
       </form>

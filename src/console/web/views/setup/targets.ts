@@ -1,15 +1,9 @@
-/** Lines of text as targets to watch, and sending many of them in parts. Pure but for the send. */
+/** Targets to watch: one as a person writes it, and many as the CSV that the API takes. Pure. */
 
 export type Target =
   | { kind: 'wallet'; addr: string }
   | { kind: 'contract'; contract_id: string }
   | { kind: 'token'; contract_id: string; token_id: string };
-
-export interface ParsedLines {
-  targets: Target[];
-  /** What is no target, with the number of its line. */
-  wrong: { line: number; text: string }[];
-}
 
 /** `0x…` is a wallet, `12` a contract, `12/34` a token; undefined for anything else. */
 export function targetOf(text: string): Target | undefined {
@@ -21,35 +15,30 @@ export function targetOf(text: string): Target | undefined {
   return /^0x[!-~]{40}$/.test(text) ? { kind: 'wallet', addr: text } : undefined;
 }
 
-/** One target per line; empty lines, repetitions and lines that begin with # are left out. */
-export function parseLines(text: string): ParsedLines {
-  const found = new Map<string, Target>();
-  const wrong: ParsedLines['wrong'] = [];
-  for (const [n, raw] of text.split(/\r?\n/).entries()) {
-    const line = raw.trim().replace(/^"(.*)"$/, '$1');
-    if (line === '' || line.startsWith('#')) continue;
-    const target = targetOf(line);
-    if (target) found.set(JSON.stringify(target), target);
-    else wrong.push({ line: n + 1, text: line.slice(0, 60) });
-  }
-  return { targets: [...found.values()], wrong };
+const HEADER = 'addr,contract_id,token_id';
+
+export interface Csv {
+  file: Blob;
+  /** Lines of it before the first one that was given. */
+  added: number;
 }
 
-const PART = 500;
+/** A file with a header is sent as it is; of another one each line is a target. */
+export async function csvOf(given: Blob): Promise<Csv> {
+  const type = 'text/csv';
+  const isCsv = /^\uFEFF?"?(kind|addr|contract_id|token_id)\b/.test(
+    await given.slice(0, 50).text(),
+  );
+  if (isCsv) return { file: new Blob([given], { type }), added: 0 };
+  const lines = (await given.text()).split(/\r?\n/).map((line) => rowOf(line.trim()));
+  return { file: new Blob([[HEADER, ...lines].join('\n')], { type }), added: 1 };
+}
 
-/**
- * Sends the targets from `done` on, part by part.
- * @param onProgress is told how many are done, and says whether to go on
- */
-export async function sendInParts(
-  targets: readonly Target[],
-  done: number,
-  send: (part: readonly Target[]) => Promise<unknown>,
-  onProgress: (done: number) => boolean,
-): Promise<void> {
-  for (let from = done; from < targets.length; from += PART) {
-    const part = targets.slice(from, from + PART);
-    await send(part);
-    if (!onProgress(from + part.length)) return;
-  }
+/** What is no target becomes the cell of an address, which the API refuses with its reason. */
+function rowOf(line: string): string {
+  if (line === '' || line.startsWith('#')) return '';
+  const target = targetOf(line);
+  if (target?.kind === 'contract') return `,${target.contract_id}`;
+  if (target?.kind === 'token') return `,${target.contract_id},${target.token_id}`;
+  return `"${line.replaceAll('"', '""')}"`;
 }

@@ -1,11 +1,21 @@
 /** Deliveries of events to endpoints; the filters are part of the address. */
 import { useData, useList, withQuery } from '../../kit/api.ts';
-import { Card, Choice, type Column, ListTable, State, Time, View } from '../../kit/elements.ts';
+import {
+  Card,
+  Chip,
+  Choice,
+  type Column,
+  ListTable,
+  State,
+  Time,
+  View,
+} from '../../kit/elements.ts';
 import { isPast, shortText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import type { Endpoint } from './health.ts';
+import { GiveUp } from './held.ts';
 
 export interface Delivery {
   id: string;
@@ -24,7 +34,8 @@ const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancell
 const ADVICE: Record<string, string> = {
   pending: 'These deliveries wait for their next attempt. Open one to send it now.',
   held: 'The endpoints of these deliveries are disabled. Enable an endpoint to release them.',
-  exhausted: 'Every attempt of these deliveries failed. Mend the receiver, then retry them.',
+  exhausted:
+    'Every attempt of these deliveries failed. Mend the receiver and retry them, or give them up.',
 };
 
 export default function Deliveries(_: ViewProps) {
@@ -61,13 +72,19 @@ export default function Deliveries(_: ViewProps) {
         />
         ${
           event &&
-          html`<button type="button" class="quiet" onClick=${() => setQuery({ event_id: '' })}>
-            Only event ${shortText(event)} ✕
-          </button>`
+          html`<${Chip}
+            text=${`Only event ${shortText(event)}`}
+            remove=${() => setQuery({ event_id: '' })}
+          />`
         }
       </div>
     <//>
     <${Card}>
+      ${
+        state === 'exhausted' &&
+        list.rows?.length !== 0 &&
+        html`<div class="actions"><${GiveUp} rows=${list.rows ?? []} done=${list.reload} /></div>`
+      }
       <${ListTable}
         list=${list}
         columns=${[...DELIVERY_COLUMNS, endpointColumn(urlOf)]}

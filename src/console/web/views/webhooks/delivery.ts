@@ -26,6 +26,8 @@ interface Attempt {
 }
 
 const EVERY_MS = 3_000;
+const GIVE_UP = `It is cancelled, and the overview counts it no longer. The receiver can read its
+  event in the feed, and a retry still sends it.`;
 
 export default function DeliveryView({ ids }: ViewProps) {
   const path = `/api/deliveries/${encodeURIComponent(ids[0] ?? '')}`;
@@ -43,7 +45,17 @@ export default function DeliveryView({ ids }: ViewProps) {
     disabled=${data.state === 'held' || data.state === 'sending'}
     order=${() => call('POST', `${path}/retry`)}
     done=${again}
-  />`;
+  />
+  ${
+    data.state === 'exhausted' &&
+    html`<${Order}
+      label="Give it up"
+      kind="quiet"
+      text=${GIVE_UP}
+      order=${() => call('POST', `${path}/cancel`)}
+      done=${again}
+    />`
+  }`;
   const title = html`${data.event_type} <${State} of=${data.state} />`;
   const rows = attempts.data?.data ?? [];
   return html`<${View} title=${title} lead=${adviceOf(data)} actions=${retry}>
@@ -62,7 +74,8 @@ export default function DeliveryView({ ids }: ViewProps) {
 function adviceOf({ state, attempts }: Detail): string {
   if (state === 'pending') return attempts > 0 ? 'The last attempt failed.' : 'It is due.';
   if (state === 'held') return 'Its endpoint is disabled. Enable the endpoint to release it.';
-  if (state === 'exhausted') return 'Every attempt failed. Mend the receiver, then retry.';
+  if (state === 'exhausted')
+    return 'Every attempt failed. Mend the receiver, then retry it; or give it up.';
   if (state === 'cancelled') return 'It was cancelled and is not sent, unless it is retried.';
   return '';
 }

@@ -3,13 +3,15 @@ import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, Table, Time, View } from '../../kit/elements.ts';
 import { isPast } from '../../kit/format.ts';
-import { html, useState } from '../../kit/html.ts';
+import { html, useMemo, useState } from '../../kit/html.ts';
+import { Plot } from '../../kit/plot.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
+import { type AttemptStep, attemptPlots, RangeTabs, type Steps, useRange } from '../steps.ts';
 import { DELIVERY_COLUMNS, type Delivery } from './deliveries.ts';
 import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
 import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
-import { HeldCard, RetryFailed } from './held.ts';
+import { FailedOrders, HeldCard } from './held.ts';
 import { type NewSecret, SecretCard, VerifyExample } from './secret.ts';
 
 const SHOWN = 15;
@@ -45,10 +47,11 @@ export default function EndpointView({ ids }: ViewProps) {
       <${Card} title="Health" tone=${tone}>
         <${Facts} pairs=${healthFacts(data)} />
         <${Strip} rows=${rows ?? []} />
-        <${RetryFailed} endpoint=${data} done=${again} />
+        <${FailedOrders} endpoint=${data} done=${again} />
       <//>
       <${Card} title="What it gets"><${Facts} pairs=${settingFacts(data)} /><//>
     </div>
+    <${OverTime} path=${path} />
     <${Card}
       title="Recent deliveries"
       aside=${html`<a href=${`/deliveries?endpoint_id=${id}`}>all</a>`}
@@ -62,6 +65,22 @@ export default function EndpointView({ ids }: ViewProps) {
       />
     <//>
     ${!made && html`<${Card}><${VerifyExample} /><//>`}
+  <//>`;
+}
+
+/** Its attempts over the last hour, day or month; the newest are some seconds late. */
+function OverTime({ path }: { path: string }) {
+  const { range, everyMs } = useRange();
+  const { data, problem, reload } = useData<Steps & { attempts: AttemptStep[] }>(
+    `${path}/activity?range=${range}`,
+    everyMs,
+  );
+  const plots = useMemo(() => data && attemptPlots(data, data.attempts), [data]);
+  return html`<${Card} title="Over time" aside=${html`<${RangeTabs} range=${range} />`}>
+    <${Failed} problem=${problem} retry=${reload} />
+    <div class="columns">
+      ${plots?.map((plot) => html`<${Plot} key=${plot.label} ...${plot} />`)}
+    </div>
   <//>`;
 }
 

@@ -1,4 +1,4 @@
-/** Deliveries that an endpoint still owes: released when it is enabled, or retried at once. */
+/** Deliveries that an endpoint still owes, or that failed for good: orders for many at once. */
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card } from '../../kit/elements.ts';
@@ -51,30 +51,68 @@ export function HeldCard({
   <//>`;
 }
 
-/** Retries what failed, one delivery after the other. */
-export function RetryFailed({ endpoint, done }: { endpoint: Endpoint; done: () => void }) {
+/** Retries what failed, or gives up what failed for good, one delivery after the other. */
+export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () => void }) {
   const exhausted = useCount(endpoint.id, 'exhausted').rows;
   const pending = useCount(endpoint.id, 'pending').rows.filter(({ attempts }) => attempts > 0);
+  const failed = [...exhausted, ...pending].toSorted((a, b) => a.id.localeCompare(b.id));
+  return html`<p class="actions">
+    ${
+      endpoint.state === 'enabled' &&
+      failed.length > 0 &&
+      html`<${OrderForEach}
+        label="Retry what failed"
+        rows=${failed}
+        action="retry"
+        text="are sent again, the oldest first."
+        done=${done}
+      />`
+    }
+    ${exhausted.length > 0 && html`<${GiveUp} rows=${exhausted} done=${done} />`}
+  </p>`;
+}
+
+/** Ends deliveries whose every attempt failed, so that they wait for nobody. */
+export function GiveUp({ rows, done }: { rows: readonly Delivery[]; done: () => void }) {
+  return html`<${OrderForEach}
+    label=${`Give up ${countText(rows.length)}`}
+    rows=${rows}
+    action="cancel"
+    text="failed for good and are cancelled. The receiver can read their events in the feed, and a
+      retry or a replay still sends them."
+    done=${done}
+  />`;
+}
+
+function OrderForEach({
+  label,
+  rows,
+  action,
+  text,
+  done,
+}: {
+  label: string;
+  rows: readonly Delivery[];
+  action: 'retry' | 'cancel';
+  text: string;
+  done: () => void;
+}) {
   const [sent, setSent] = useState<number | undefined>(undefined);
-  const rows = [...exhausted, ...pending].toSorted((a, b) => a.id.localeCompare(b.id));
-  if (endpoint.state === 'disabled' || rows.length === 0) return null;
-  const retry = async () => {
+  const order = async () => {
     for (const [n, { id }] of rows.entries()) {
       setSent(n);
-      await call('POST', `/api/deliveries/${id}/retry`);
+      await call('POST', `/api/deliveries/${id}/${action}`);
     }
   };
-  return html`<p class="actions">
-    <${Order}
-      label="Retry what failed"
-      kind="quiet"
-      text=${html`${countText(rows.length)} deliveries are sent again, the oldest first.
+  return html`<${Order}
+    label=${label}
+    kind="quiet"
+    text=${html`${countText(rows.length)} deliveries ${text}
       ${sent !== undefined && html`<span role="status">${sent} of ${rows.length}</span>`}`}
-      order=${retry}
-      done=${() => {
-        setSent(undefined);
-        done();
-      }}
-    />
-  </p>`;
+    order=${order}
+    done=${() => {
+      setSent(undefined);
+      done();
+    }}
+  />`;
 }
