@@ -1,5 +1,6 @@
 /** `GET /api/activity`: what happened in each step of the last hour, day or month. */
 import { expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
 import { countAttemptMinutes } from '../../src/webhooks/webhooks.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { useApi } from './rig.ts';
@@ -121,7 +122,7 @@ it('The use of the budget and the delay of polls are means over the whole minute
   const { sql } = api.database.owner;
   const put = (minutes: number, requests: number, delay: number | null, oldest: number | null) =>
     sql`insert into tallyhook.poll_minutes
-      values (${new Date(now - minutes * 60_000).toISOString()}, ${requests}, 2, ${delay}, ${oldest})
+      values (${isoText(now - minutes * 60_000)}, ${requests}, 2, ${delay}, ${oldest})
       on conflict (at) do update set requests = excluded.requests`;
   await put(60 * 30, 60, 500, 900);
   await put(31, 120, 4_000, 9_000);

@@ -79,6 +79,7 @@ export async function signIn(
       await page.waitForSelector('main .view');
     },
     async check(what) {
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' });
       const found = await findingsOf(page, what, screen);
       expect([...complaints, ...found], what).toEqual([]);
     },

@@ -152,7 +152,7 @@ export interface Column<T> {
   number?: boolean;
 }
 
-/** Rows in columns; on a narrow screen each row is a block of named values. */
+/** Rows in columns; on a narrow screen each row is a block of named values, without empty ones. */
 export function Table<T>({
   columns,
   rows,
@@ -167,6 +167,12 @@ export function Table<T>({
   if (!rows) return html`<${Loading} />`;
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   const classOf = ({ number }: Column<T>) => (number ? 'number' : '');
+  const cellOf = (column: Column<T>, row: T) => {
+    const value = column.of(row);
+    const isNone = value === null || value === undefined || value === '' || value === false;
+    const names = `${classOf(column)} ${isNone ? 'none' : ''}`.trim();
+    return html`<td class=${names} data-head=${column.head}>${isNone ? '' : value}</td>`;
+  };
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Table">
     <table>
       <thead>
@@ -175,9 +181,7 @@ export function Table<T>({
       <tbody>
         ${rows.map(
           (row) => html`<tr key=${keyOf?.(row)}>
-            ${columns.map(
-              (c) => html`<td class=${classOf(c)} data-head=${c.head}>${c.of(row) ?? '–'}</td>`,
-            )}
+            ${columns.map((column) => cellOf(column, row))}
           </tr>`,
         )}
       </tbody>

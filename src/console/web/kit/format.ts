@@ -63,3 +63,13 @@ export function isPast(at: string): boolean {
 export function wordsOf(name: string): string {
   return name.replaceAll('_', ' ');
 }
+
+/** Why a request has no answer, as the API names it. */
+export const ERRORS: Record<string, string> = {
+  timeout: 'no answer in time',
+  refused: 'the connection was refused',
+  reset: 'the connection was cut',
+  dns: 'the name was not found',
+  tls: 'the TLS handshake failed',
+  blocked_address: 'the address is not allowed',
+};

@@ -1,6 +1,6 @@
 /** Plots of what the daemon did over the last hour, day or month. */
 import { useData } from '../kit/api.ts';
-import { Card, Failed, Time } from '../kit/elements.ts';
+import { Card, Failed, Loading, Time } from '../kit/elements.ts';
 import { html, useMemo } from '../kit/html.ts';
 import { Plot } from '../kit/plot.ts';
 import {
@@ -40,7 +40,8 @@ export function ActivityCard() {
   return html`<${Card} title="Activity" aside=${html`<${RangeTabs} range=${range} />`}>
     <${Failed} problem=${problem} retry=${reload} />
     ${data && html`<${ServiceLine} ...${data} />`}
-    <div class="columns">
+    ${!data && !problem && html`<${Loading} />`}
+    <div class="columns plots">
       ${plots?.map((plot) => html`<${Plot} key=${plot.label} ...${plot} />`)}
     </div>
   <//>`;
@@ -116,7 +117,7 @@ function plotsOf(activity: Activity): Plotted[] {
       ...{ label: 'Requests to the service per second', times },
       series: [
         lineOf(['made', 'good'], polling, (row) => rounded(row.requests_per_s)),
-        lineOf(['allowed', 'mark'], polling, (row) => rounded(row.allowed_per_s)),
+        lineOf(['allowed', 'soft'], polling, (row) => rounded(row.allowed_per_s)),
       ],
     },
   ];

@@ -144,7 +144,7 @@ function ForPeople({ tasks }: { tasks: Task[] }) {
   if (tasks.length === 0) return html`<${Card} tone="good" title="Nothing waits for a person" />`;
   const tone = tasks.some((task) => task.tone === 'bad') ? 'bad' : 'warn';
   return html`<${Card} tone=${tone} title="Waits for a person">
-    <ul class="timeline">
+    <ul class="timeline tasks">
       ${tasks.map(
         ({ tone: its, count, what, since, href }) => html`<li>
           <span class=${`pill ${its}`}>${countText(count)}</span>
@@ -219,7 +219,10 @@ function StagesCard({ stages }: { stages: Status['stages'] }) {
           ? html`<a href="/deliveries?state=pending">${countText(waiting)}</a>`
           : countText(waiting),
     },
-    { head: 'Oldest', number: true, of: ({ lag_ms: ms }: Stage) => durationText(ms) },
+    {
+      ...{ head: 'Oldest', number: true },
+      of: ({ waiting, lag_ms: ms }: Stage) => waiting > 0 && durationText(ms),
+    },
   ];
   return html`<div id="stages"><${Card} title="Backlog">
     <${Table} rows=${stages} columns=${columns} empty="No stage runs." />

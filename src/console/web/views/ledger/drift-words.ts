@@ -1,6 +1,6 @@
 /** Drifts in words: what happened to the wallet, what may have caused it, and how it may end. */
 
-import { Code, WalletLink } from '../../kit/elements.ts';
+import { Code, Time, WalletLink } from '../../kit/elements.ts';
 import { amountText, instantText, readersNow, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
@@ -143,9 +143,9 @@ export function evidenceTexts(drift: Drift): unknown[] {
   const lines: unknown[] = [];
   if (observed_balance !== undefined)
     lines.push(
-      `The service showed a balance of ${amountText(textOf(observed_balance))}; the ledger had ` +
-        `${amountText(textOf(ledger_balance))} at that time. It was first seen at ` +
-        `${instantText(at)} and confirmed by a second poll.`,
+      html`The service showed a balance of ${amountText(textOf(observed_balance))}; the ledger had
+        ${' '}${amountText(textOf(ledger_balance))} at that time. It was first seen at
+        ${' '}<${Time} at=${at} exact /> and confirmed by a second poll.`,
     );
   if (Array.isArray(ruled_out) && ruled_out.length > 0)
     lines.push(`These do not explain it: ${ruled_out.join(', ')}.`);

@@ -56,6 +56,14 @@ export default function Tokens(_: ViewProps) {
       </form>
     <//>
     ${
+      watches.data &&
+      watched.length === 0 &&
+      html`<p class="empty">
+        No contract is watched. <a href="/watches">Watch one</a> to have all of its tokens listed;
+        tokens that writes touch are found above.
+      </p>`
+    }
+    ${
       watched.length > 0 &&
       html`<${Card} title="Watched contracts">
         <div class="actions">

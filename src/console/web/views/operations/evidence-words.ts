@@ -1,7 +1,7 @@
 /** In words: why an operation counts as executed or not, by the evidence that is stored with it. */
 
 import { Amount, Time, WalletLink } from '../../kit/elements.ts';
-import { wordsOf } from '../../kit/format.ts';
+import { ERRORS, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
 interface Poll {
@@ -36,9 +36,11 @@ const BASES: Record<string, string> = {
 };
 
 /** The cause of a transition; that of a resolution names the basis of its evidence. */
-export function causeWords(cause: string): string {
+export function causeWords(cause: string): unknown {
   const basis = /^evidence: (\w+)$/.exec(cause)?.[1];
-  return (basis && BASES[basis]) ?? cause;
+  if (basis && BASES[basis]) return BASES[basis];
+  const [before, addr, after] = cause.split(/(0x[!-~]{40})/);
+  return addr ? html`${before}<${WalletLink} addr=${addr} />${after}` : (ERRORS[cause] ?? cause);
 }
 
 export function evidenceWords(state: string, stored: unknown): unknown[] {

@@ -148,5 +148,5 @@ function deliveryWords(type: string, { id, endpoint_id: endpoint, state, attempt
   const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
   return html`<a href=${`/deliveries/${id}`}>webhook of ${type}</a> to${' '}
     <${Code} text=${endpoint} href=${`/endpoints/${endpoint}`} />${' '}
-    <${State} of=${state} /> ${times}`;
+    <${State} of=${state} /> <span class="nowrap">${times}</span>`;
 }

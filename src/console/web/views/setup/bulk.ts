@@ -48,7 +48,9 @@ export function BulkCard({ done }: { done: () => void }) {
     bulk.run(await csvOf(given()), true);
   };
   const isChecked = summary?.dry_run && csv && summary.added > 0;
-  return html`<${Card} title="Watch many at once">
+  return html`<${Card}>
+    <details>
+    <summary><b>Watch many at once</b></summary>
     <form class="form" ref=${form} onSubmit=${check} onInput=${bulk.reset}>
       <div class="columns">
         <div>
@@ -82,6 +84,7 @@ export function BulkCard({ done }: { done: () => void }) {
         }
       </div>
     </form>
+    </details>
   <//>`;
 }
 

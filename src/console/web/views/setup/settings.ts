@@ -44,7 +44,7 @@ export default function Settings(_: ViewProps) {
     <${Failed} problem=${problem} retry=${reload} />
     ${!data && !problem && html`<${Loading} />`}
     ${shown?.length === 0 && html`<p class="empty">No setting fits.</p>`}
-    <div class="columns">
+    <div class="masonry">
       ${[...sections].map(
         ([section, rows]) => html`<${Card} key=${section} title=${section}>
           <${Table} columns=${COLUMNS} rows=${rows} empty="" keyOf=${({ name }: Setting) => name} />

@@ -48,6 +48,7 @@ export default function Watches(_: ViewProps) {
       : html`While the service answers, none of these goes without a poll for longer than
           <b class="nowrap"> ${durationText(maxMs)}</b>. More targets make it longer.`;
   return html`<${View} title="Watches" lead=${lead} actions=${actions}>
+    <${BulkCard} done=${list.reload} />
     <${Card}>
       <${ListTable}
         list=${list}
@@ -56,7 +57,6 @@ export default function Watches(_: ViewProps) {
         empty="Nothing is watched. What writes through the gateway touch is polled anyway."
       />
     <//>
-    <${BulkCard} done=${list.reload} />
   <//>`;
 }
 

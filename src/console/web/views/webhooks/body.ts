@@ -26,7 +26,8 @@ const PAGES: Record<string, string> = {
 
 function shownOf(field: string, value: unknown): unknown {
   if (value === null || value === '') return null;
-  if (Array.isArray(value)) return value.map((item) => shownOf('', item) ?? '').flatMap(spaced);
+  if (Array.isArray(value))
+    return value.map((item, n) => [n > 0 ? ', ' : '', shownOf('', item) ?? '']);
   const text = String(value);
   if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return html`<${Time} at=${text} exact />`;
   if (/(amount|balance)/.test(field) && /^-?\d+$/.test(text)) return html`<${Amount} of=${text} />`;
@@ -35,8 +36,6 @@ function shownOf(field: string, value: unknown): unknown {
   const isLong = /^\S{24,}$/.test(text);
   return isLong || href ? html`<${Code} text=${text} href=${href} /> ` : text;
 }
-
-const spaced = (part: unknown) => [part, ' '];
 
 export function EventFacts({ event }: { event: EventBody }) {
   const pairs = flatten(event.data).map(([name, field, value]) => [name, shownOf(field, value)]);
@@ -65,9 +64,11 @@ export function summaryOf({ type, data }: EventBody): string {
   if (group === 'period') return text('period_from').slice(0, 10);
   if (group === 'alert')
     return join(text('rule'), shortText(text('addr')), amountText(text('amount')));
-  if (group === 'observer') return join(text('targets') && `${text('targets')} targets`);
+  if (group === 'observer') return join(text('targets') && countOf(text('targets'), 'target'));
   return join(text('url'), wordsOf(text('reason')));
 }
+
+const countOf = (count: string, what: string) => `${count} ${what}${count === '1' ? '' : 's'}`;
 
 const join = (...parts: string[]) => parts.filter(Boolean).join(' ');
 

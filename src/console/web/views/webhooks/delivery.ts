@@ -2,7 +2,7 @@
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
-import { durationText, isPast } from '../../kit/format.ts';
+import { durationText, ERRORS, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type EventBody, EventFacts } from './body.ts';
@@ -123,15 +123,6 @@ function Request({ delivery }: { delivery: Detail }) {
     }
   <//>`;
 }
-
-const ERRORS: Record<string, string> = {
-  timeout: 'no answer in time',
-  refused: 'the connection was refused',
-  reset: 'the connection was cut',
-  dns: 'the name was not found',
-  tls: 'the TLS handshake failed',
-  blocked_address: 'the address is not allowed',
-};
 
 function AttemptCard({ attempt }: { attempt: Attempt }) {
   const { n, at, duration_ms: took, result, status, error } = attempt;

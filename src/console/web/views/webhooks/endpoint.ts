@@ -1,7 +1,17 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
-import { Card, Code, Facts, Failed, Pending, Table, Time, View } from '../../kit/elements.ts';
+import {
+  Card,
+  Code,
+  Facts,
+  Failed,
+  Loading,
+  Pending,
+  Table,
+  Time,
+  View,
+} from '../../kit/elements.ts';
 import { isPast } from '../../kit/format.ts';
 import { html, useMemo, useState } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
@@ -78,7 +88,8 @@ function OverTime({ path }: { path: string }) {
   const plots = useMemo(() => data && attemptPlots(data, data.attempts), [data]);
   return html`<${Card} title="Over time" aside=${html`<${RangeTabs} range=${range} />`}>
     <${Failed} problem=${problem} retry=${reload} />
-    <div class="columns">
+    ${!data && !problem && html`<${Loading} />`}
+    <div class="columns plots">
       ${plots?.map((plot) => html`<${Plot} key=${plot.label} ...${plot} />`)}
     </div>
   <//>`;
