@@ -50,60 +50,70 @@ interface Status {
 /** One line of what a person has to do. */
 interface Task {
   tone: Tone;
-  count: number;
   what: string;
-  since?: string | null;
+  /** The list of what is counted. */
   href: string;
+  count: (status: Status) => number;
+  since?: (status: Status) => string | null;
 }
 
-function tasksOf(status: Status): Task[] {
-  const { open, webhooks, periods, quarantined, stale_wallets: stale } = status;
-  const { undecided = 0, unknown = 0 } = open.operations;
-  const held = Object.values(quarantined).reduce((sum, n) => sum + n, 0);
-  const { to_sign: toSign, to_close_since: toCloseSince } = periods;
-  const task = (tone: Tone, count: number, what: string, href: string, since?: string | null) => ({
-    ...{ tone, count, what, href, since },
-  });
-  return [
-    task(
-      ...(['bad', undecided, 'operations wait for a decision by people'] as const),
-      ...(['/operations?state=undecided', open.oldest_undecided_at] as const),
-    ),
-    task('bad', open.drifts, 'drifts are open', '/drifts', open.oldest_drift_at),
-    task(
-      ...(['warn', open.drifts_proposed, 'drift proposals wait for another owner'] as const),
-      '/drifts?state=proposed',
-    ),
-    task(
-      ...(['warn', unknown, 'operations have an unknown outcome'] as const),
-      ...(['/operations?state=unknown', open.oldest_unknown_at] as const),
-    ),
-    task(
-      ...(['warn', open.outcomes_proposed, 'outcome proposals wait for another owner'] as const),
-      '/operations?proposed=true',
-    ),
-    task('bad', webhooks.endpoints_failing, 'endpoints fail', '/endpoints?failing=true'),
-    task(
-      ...(['warn', webhooks.deliveries_exhausted, 'deliveries failed for good'] as const),
-      '/deliveries?state=exhausted',
-    ),
-    task('bad', held, 'rows are quarantined', '/quarantine'),
-    task('warn', stale, 'wallets have not been observed lately', '/wallets?stale=true'),
-    task(
-      'warn',
-      toSign,
-      'closed periods wait for the signature of another owner',
-      '/periods?state=closed',
-    ),
-    task(
-      'warn',
-      toCloseSince ? 1 : 0,
-      'period has ended and is not closed',
-      '/periods',
-      toCloseSince,
-    ),
-  ].filter(({ count }) => count > 0);
-}
+const TASKS: readonly Task[] = [
+  {
+    ...{ tone: 'bad', what: 'operations wait for a decision by people' },
+    href: '/operations?state=undecided',
+    count: ({ open }) => open.operations.undecided ?? 0,
+    since: ({ open }) => open.oldest_undecided_at,
+  },
+  {
+    ...{ tone: 'bad', what: 'drifts are open', href: '/drifts' },
+    count: ({ open }) => open.drifts,
+    since: ({ open }) => open.oldest_drift_at,
+  },
+  {
+    ...{ tone: 'warn', what: 'drift proposals wait for another owner' },
+    href: '/drifts?state=proposed',
+    count: ({ open }) => open.drifts_proposed,
+  },
+  {
+    ...{ tone: 'warn', what: 'operations have an unknown outcome' },
+    href: '/operations?state=unknown',
+    count: ({ open }) => open.operations.unknown ?? 0,
+    since: ({ open }) => open.oldest_unknown_at,
+  },
+  {
+    ...{ tone: 'warn', what: 'outcome proposals wait for another owner' },
+    href: '/operations?proposed=true',
+    count: ({ open }) => open.outcomes_proposed,
+  },
+  {
+    ...{ tone: 'bad', what: 'endpoints fail', href: '/endpoints?failing=true' },
+    count: ({ webhooks }) => webhooks.endpoints_failing,
+  },
+  {
+    ...{ tone: 'warn', what: 'deliveries failed for good', href: '/deliveries?state=exhausted' },
+    count: ({ webhooks }) => webhooks.deliveries_exhausted,
+  },
+  {
+    ...{ tone: 'bad', what: 'rows are quarantined', href: '/quarantine' },
+    count: ({ quarantined }) => sumOf(Object.values(quarantined)),
+  },
+  {
+    ...{ tone: 'warn', what: 'wallets have not been observed lately', href: '/wallets?stale=true' },
+    count: (status) => status.stale_wallets,
+  },
+  {
+    ...{ tone: 'warn', what: 'closed periods wait for the signature of another owner' },
+    href: '/periods?state=closed',
+    count: ({ periods }) => periods.to_sign,
+  },
+  {
+    ...{ tone: 'warn', what: 'period has ended and is not closed', href: '/periods' },
+    count: ({ periods }) => (periods.to_close_since ? 1 : 0),
+    since: ({ periods }) => periods.to_close_since,
+  },
+];
+
+const sumOf = (counts: readonly number[]) => counts.reduce((total, n) => total + n, 0);
 
 export default function Overview(_: ViewProps) {
   const { data: status, problem, reload } = useData<Status>('/api/status', 5_000);
@@ -122,7 +132,7 @@ export default function Overview(_: ViewProps) {
       </p>`
     }
     <${AlertsCard} />
-    <${ForPeople} tasks=${tasksOf(status)} />
+    <${ForPeople} status=${status} />
     <${Counts} status=${status} />
     <${ActivityCard} />
     <div class="columns">
@@ -140,31 +150,32 @@ export default function Overview(_: ViewProps) {
   </div>`;
 }
 
-function ForPeople({ tasks }: { tasks: Task[] }) {
+function ForPeople({ status }: { status: Status }) {
+  const tasks = TASKS.filter(({ count }) => count(status) > 0);
   if (tasks.length === 0) return html`<${Card} tone="good" title="Nothing waits for a person" />`;
   const tone = tasks.some((task) => task.tone === 'bad') ? 'bad' : 'warn';
   return html`<${Card} tone=${tone} title="Waits for a person">
     <ul class="timeline tasks">
-      ${tasks.map(
-        ({ tone: its, count, what, since, href }) => html`<li>
-          <span class=${`pill ${its}`}>${countText(count)}</span>
+      ${tasks.map(({ tone: its, count, what, since, href }) => {
+        const at = since?.(status);
+        return html`<li>
+          <span class=${`pill ${its}`}>${countText(count(status))}</span>
           <span>
             <a href=${href}>${what}</a>
-            ${since && html` <span class="muted">the oldest since <${Time} at=${since} /></span>`}
+            ${at && html` <span class="muted">the oldest since <${Time} at=${at} /></span>`}
           </span>
-        </li>`,
-      )}
+        </li>`;
+      })}
     </ul>
   <//>`;
 }
 
 function Counts({ status }: { status: Status }) {
   const { now, open, stages, drift_resolution_median_s: median } = status;
-  const sum = (counts: number[]) => counts.reduce((total, n) => total + n, 0);
   const tile = (count: unknown, text: string, href: string) =>
     html`<a class="tile" href=${href}><b>${count}</b><span>${text}</span></a>`;
-  const operations = sum(Object.values(open.operations));
-  const waiting = sum(stages.map((stage) => stage.waiting));
+  const operations = sumOf(Object.values(open.operations));
+  const waiting = sumOf(stages.map((stage) => stage.waiting));
   const ended = median === null ? '–' : durationText(median * 1_000);
   const monthAgo = new Date(Date.parse(now) - 30 * 86_400_000).toISOString();
   return html`<div class="tiles">

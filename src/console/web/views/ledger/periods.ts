@@ -105,6 +105,7 @@ function columnsOf(newest: Period | undefined, done: () => void) {
     {
       head: 'Orders',
       of: (row: Period) =>
+        (row.state === 'closed' || row.id === newest?.id) &&
         html`<span class="actions">
           ${row.state === 'closed' && html`<${Sign} period=${row} done=${done} />`}
           ${row.id === newest?.id && html`<${Reopen} period=${row} done=${done} />`}
