@@ -179,10 +179,9 @@ export const transitions = tallyhook.table(
 
 /**
  * The effects of token writes, computed by effects.ts when the write is recorded. `phase`: `queued`
- * while the write waits in the request queue, `open` while it is being sent or unknown, `undecided`,
- * `executed` until an observation confirms it, `settled`, `not_executed`, or `taken_back`: first
- * executed, later found not executed. A write that cannot be posted has no rows. See also
- * `recordedEffectsOf`.
+ * in the request queue, `open` while it is being sent or unknown, `undecided`, `executed` until an
+ * observation confirms it, `settled`, `not_executed`, or `taken_back`: first executed, later found
+ * not executed. A write that cannot be posted has no rows. See also `recordedEffectsOf`.
  */
 export const operationEffects = tallyhook.table(
   'operation_effects',

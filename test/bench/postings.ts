@@ -2,8 +2,8 @@
  * Postings per second of one writer, by the size of its batches, on one hot account and on many.
  * The reference is pgledger on the same server: `pgledger_create_transfers` with as many transfers
  * per call, from one connection. It is not part of this repository: `--pgledger` names a file with
- * vendor/scoville-pgsql-ulid/*.sql and pgledger.sql of github.com/pgr0ss/pgledger. Ours also reads what is due, marks it as posted, and
- * extends the hash chain.
+ * vendor/scoville-pgsql-ulid/*.sql and pgledger.sql of github.com/pgr0ss/pgledger. Ours
+ * also reads what is due, marks it as posted, and extends the hash chain.
  */
 import { readFile } from 'node:fs/promises';
 import postgres from 'postgres';

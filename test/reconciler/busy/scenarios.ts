@@ -78,7 +78,7 @@ function pair(): Scenario {
   };
 }
 
-/** Few writes, so that a lost answer stands out; apps read the wallets meanwhile, with `--reads`. */
+/** Few writes, so that a lost answer stands out; with `--reads` apps read the wallets meanwhile. */
 function players(): Scenario {
   const all = many('f', 20);
   return {

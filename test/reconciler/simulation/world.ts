@@ -178,10 +178,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaStore(db),
-    settings: {
-      ...{ budgetPerS: 100 * plan.apps, initialRatePerS: 100 * plan.apps, waitMs: 1 },
-      ...{ concurrencyMax: plan.apps > 1 ? 16 : 8, forwardsMax: 32 * plan.apps },
-    },
+    settings: limitsOf(plan),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
@@ -240,6 +237,13 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       },
       findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),
     },
+  };
+}
+
+function limitsOf({ apps }: Plan) {
+  return {
+    ...{ budgetPerS: 100 * apps, initialRatePerS: 100 * apps, waitMs: 1 },
+    ...{ concurrencyMax: apps > 1 ? 16 : 8, forwardsMax: 32 * apps },
   };
 }
 
