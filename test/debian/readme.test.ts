@@ -1,7 +1,7 @@
 /**
- * A newcomer with a Postgres of Debian, which wants passwords, and no superuser follows README.md:
- * from nothing to a verified webhook, then a backup under traffic, restored on another server. The
- * commands are those of README.md.
+ * A newcomer with a Postgres of Debian, which wants passwords, and no superuser follows the README
+ * and docs/: from nothing to a verified webhook, then a backup under traffic, restored on another
+ * server. The commands are those of these documents.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The commands of README.md, run in a shell as somebody who reads it would. */
+/** The commands of README.md and docs/, run in a shell as somebody who reads them would. */
 import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,14 +7,16 @@ import { promisify } from 'node:util';
 import { DEBIAN_BIN } from '../harness/postgres-programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8').replaceAll(/ \\\n +/g, ' ');
+const README = ['README.md', 'docs/apps.md', 'docs/operators.md']
+  .map((file) => readFileSync(join(ROOT, file), 'utf8').replaceAll(/ \\\n +/g, ' '))
+  .join('\n');
 const run = promisify(execFile);
 
 export type Environment = Record<string, string>;
 
 /**
- * The command of README.md that starts so, without its comment. `values` replace what README.md has
- * for example. @throws Error when there is none, or an example is missing
+ * The command of README.md or docs/ that starts so, without its comment. `values` replace what it
+ * has for example. @throws Error when there is none, or an example is missing
  */
 export function command(start: string, values: Record<string, string> = {}): string {
   const line = README.split('\n').find((one) => one.startsWith(`    ${start}`));

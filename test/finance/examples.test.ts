@@ -1,4 +1,4 @@
-/** The examples of the README for finance, run with the login of finance alone. */
+/** The examples of docs/finance.md, run with the login of finance alone. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -7,10 +7,8 @@ import { connect, type Db } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { addr, DAY, HOUR, makeWorld, type World } from '../reports/world.ts';
 
-const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-const [, SECTION = ''] = /\n## For finance\n(.*?)\n## /s.exec(README) ?? [];
-/** The statements under "For finance". */
-const EXAMPLES = SECTION.split('\n')
+const DOCUMENT = readFileSync(join(import.meta.dirname, '../../docs/finance.md'), 'utf8');
+const EXAMPLES = DOCUMENT.split('\n')
   .filter((line) => line.startsWith('    '))
   .map((line) => line.trim().replace(/\s*--.*/, ''))
   .join(' ')
@@ -56,7 +54,7 @@ async function rowsOf(text: string): Promise<Record<string, unknown>[]> {
   return await finance.sql.unsafe(String(found[0]).replaceAll('0x…', addr(1)));
 }
 
-it('Every example of the README runs', async () => {
+it('Every example of docs/finance.md runs', async () => {
   expect(EXAMPLES?.length).toBeGreaterThan(7);
   for (const example of EXAMPLES ?? []) {
     const run = finance.sql.unsafe(example.replaceAll('0x…', addr(1)));

@@ -1,6 +1,6 @@
 /**
  * Switches: each reading that the interface leaves open, settable at the start and while running.
- * The defaults are the assumptions in the README's table.
+ * The defaults are the assumptions in docs/assumptions.md.
  */
 import { z } from 'zod';
 import { wholeOf } from '../../kernel/amounts.ts';
