@@ -91,7 +91,7 @@ export async function evaluateToken(
 
 /**
  * Polls a token soon while the chain processes it, an operation on it is open, it is absent once,
- * or its holder is not recorded.
+ * or it may be the result of an open mint.
  */
 function pollAgain(
   deps: Deps,
@@ -105,7 +105,7 @@ function pollAgain(
     .filter(({ state, settledAt }) => settledAt === null && PENDING_STATES.has(state))
     .map((operation) => nextPollOf(operation, deps, poll));
   if (unsure) times.push(deps.polls.nextAt({ kind: 'confirmation', since: now }, poll));
-  else if (times.length === 0 && isUnfinished(token)) {
+  else if (times.length === 0 && isUnfinished(token, operations)) {
     const { contractId } = token;
     const wait = { kind: 'chain', contractId, since: observation.unchangedSince };
     times.push(deps.polls.nextAt(wait, poll));
@@ -113,11 +113,14 @@ function pollAgain(
   if (times.length > 0) deps.pollBy(observation.target, Math.min(...times));
 }
 
-/** A token that the chain failed changes with its next hash only. */
-function isUnfinished(token: Token): boolean {
+/**
+ * A token without operations whose holder is not recorded may be the result of an open mint, unless
+ * the chain failed it.
+ */
+function isUnfinished(token: Token, operations: readonly Operation[]): boolean {
   const { presence, status, differsSince } = token;
-  const isWaiting = differsSince !== null && status !== FAILED;
-  return isWaiting || (presence === 'present' && isMoving(token));
+  const isUnclaimed = operations.length === 0 && differsSince !== null && status !== FAILED;
+  return isUnclaimed || (presence === 'present' && isMoving(token));
 }
 
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { openLedger, runDry } from '../../ledger/fixture.ts';
 import { openRig } from '../rig.ts';
-import { freshHash, tokenScenario } from './scenario.ts';
+import { CONTRACT, freshHash, tokenScenario } from './scenario.ts';
 
 const rig = await openRig();
 const { db } = rig.database;
@@ -164,6 +164,24 @@ describe('Our own writes', () => {
     await token.observeAbsent();
     expect(await rig.stateOf(burned)).toBe('settled');
     expect(await journalOf(token)).toEqual(['mint owner, ours', 'burn, ours']);
+  });
+});
+
+describe('A token that an open sequential mint of ours may have made', () => {
+  it('The token waits for the outcome of the mint, and was minted elsewhere if that has another', async () => {
+    const token = scenario();
+    const id = await rig.send('mint_sequential', {
+      ...{ contractId: CONTRACT, tokenUri: 'ipfs://one', toAddr: token.owner },
+    });
+    await rig.lose(id);
+    await token.observeAbsent();
+    await token.observe();
+    expect(await journalOf(token)).toEqual([]);
+    // Nothing else polls a token that only a list shows.
+    expect(await token.dueInMs()).toBeLessThan(30_000);
+    await rig.conclude(id, { class: 'rejected', status: 422, code: '422', message: 'no' });
+    await token.observe();
+    expect(await journalOf(token)).toEqual(['mint owner, elsewhere']);
   });
 });
 
