@@ -1,6 +1,15 @@
 /** Holders of tokens that observations showed, on their way into the journal. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { type ObservedHolder, recordHolder, verifyLedger } from '../../src/ledger/ledger.ts';
+import {
+  exportLedger,
+  type ObservedHolder,
+  recordHolder,
+  verifyFile,
+  verifyLedger,
+} from '../../src/ledger/ledger.ts';
 import { listDueHolders } from '../../src/ledger/tokens/store.ts';
 import type { Operation } from '../../src/operations/operations.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
@@ -59,7 +68,7 @@ it('A holder waits for the due posting of a write on its token, and no other hol
   });
 });
 
-it('A posting that is quarantined delays no holder, and replaces what was recorded meanwhile', async () => {
+it('A posting that is quarantined delays no holder, replaces what was recorded meanwhile, and the chain and its export hold both', async () => {
   const { db, owner } = rig.database;
   await rig.put(transfer('op_1'));
   await record({ observedAt: START }, { owner: B, observedAt: START + 11 });
@@ -72,6 +81,13 @@ it('A posting that is quarantined delays no holder, and replaces what was record
   await owner.sql`update tallyhook.due_postings set quarantine_reason = null`;
   await runDry(ledger, rig.clock);
   expect(await journal()).toEqual(['opening', 'transfer', 'reversal', 'transfer op_1']);
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-'));
+  const file = join(folder, 'ledger.jsonl');
+  await exportLedger(db, (lines) => writeFile(file, lines));
+  const verdict = await verifyLedger(db, []);
+  expect(verdict).toMatchObject({ ok: true, count: 2n });
+  expect(await verifyFile(file, [])).toEqual(verdict);
+  await rm(folder, { recursive: true });
 });
 
 it('A holder that the database refuses is quarantined, and delays no other', async () => {
