@@ -46,14 +46,14 @@ describe('Every number', () => {
     const [drift] = (await rig.app.call('GET', '/api/drifts')).json.data;
     const proposal = { proposal: 'book', reason: 'a test' };
     await decide('ann', `/api/drifts/${drift.id}/propose`, proposal);
-    const settled = await rig.eventOf(await rig.app.give(ada, 5), 'operation.settled');
-    const like = (n: number) => `${settled.data.operation_id.slice(0, -1)}${n}`;
+    await rig.eventOf(await rig.app.give(ada, 5), 'operation.settled');
+    const idOf = (n: number) => `op_019b7000-0000-7000-8000-00000000000${n}`;
     await putOperations(owner, [
-      { id: like(1), kind: 'give', state: 'undecided', toAddr: ada, amount: 1n },
-      { id: like(2), kind: 'give', state: 'undecided', toAddr: ada, amount: 2n },
+      { id: idOf(1), kind: 'give', state: 'undecided', toAddr: ada, amount: 1n },
+      { id: idOf(2), kind: 'give', state: 'undecided', toAddr: ada, amount: 2n },
     ]);
     const outcome = { outcome: 'executed', reason: 'a test' };
-    await decide('bob', `/api/operations/${like(1)}/decide`, outcome);
+    await decide('bob', `/api/operations/${idOf(1)}/decide`, outcome);
     const days = { from: '2025-12-01', to: '2025-12-02' };
     await decide('cid', '/api/periods/close', days);
     await until(async () => {
