@@ -138,7 +138,7 @@ describe('The budget', () => {
     expect(budget.steadyPerS()).toBe(0.4);
   });
 
-  it('subtracts app traffic from its rate, except for the share of polls', async () => {
+  it('subtracts app traffic from its rate, except for the share of polls, and counts both', async () => {
     const { budget, clock } = await openBudget();
     for (let i = 0; i < 100; i += 1) {
       budget.charge();
@@ -147,6 +147,8 @@ describe('The budget', () => {
     expect(budget.ratePerS()).toBeCloseTo(3, 0);
     for (let i = 0; i < 1000; i += 1) budget.charge();
     expect(budget.ratePerS()).toBe(1);
+    (await budget.acquire('unknown'))?.();
+    expect(budget.requests()).toBe(1_101);
   });
 });
 
