@@ -20,8 +20,11 @@ export interface Screen {
 /** A folder for a picture of every checked page, which `npm run screens` sets. */
 const PICTURES = process.env.EVERY_SCREEN;
 
-export const WIDE: Screen = { width: 1280, scheme: 'light' };
-export const NARROW: Screen = { width: 390, scheme: 'dark' };
+const WIDE: Screen = { width: 1280, scheme: 'light' };
+const NARROW: Screen = { width: 390, scheme: 'dark' };
+
+/** Of the two people of a walk; `npm run screens` walks once more with them swapped. */
+export const [FIRST, SECOND] = process.env.SWAP_SCREENS ? [NARROW, WIDE] : [WIDE, NARROW];
 
 /** Each scheme once; with EVERY_SCREEN set, each width in each scheme. */
 export const SCREENS: Screen[] = [
@@ -52,7 +55,7 @@ export async function signIn(
   browser: Browser,
   url: string,
   key: string,
-  screen: Screen = WIDE,
+  screen: Screen = FIRST,
 ): Promise<Browsing> {
   const { width, scheme } = screen;
   const viewport = { width, height: 900 };

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { useRig } from '../harness/rig.ts';
-import { type Browsing, NARROW, SCREENS, type Screen, signIn, tabTo, WIDE } from './browsing.ts';
+import { type Browsing, FIRST, SCREENS, type Screen, SECOND, signIn, tabTo } from './browsing.ts';
 
 describe('Finance in the console', () => {
   const browser = useBrowser();
@@ -41,7 +41,7 @@ describe('Finance in the console', () => {
   });
 
   it('A drift leads from its event to its assignment and proposal, and another owner books it', async () => {
-    const ann = await personOf('ann', WIDE);
+    const ann = await personOf('ann', FIRST);
     await ann.open('/events?types=wallet.drift_opened');
     const id = await changed(rig.world.ada, -3n);
     const event = ann.page.locator('details.entry', { hasText: '−3' });
@@ -55,7 +55,7 @@ describe('Finance in the console', () => {
     await ann.check('a proposed drift');
     expect(await read(`/api/drifts/${id}`)).toMatchObject({ state: 'proposed', assignee: 'ann' });
 
-    const bob = await personOf('bob', NARROW);
+    const bob = await personOf('bob', SECOND);
     await bob.page.getByRole('link', { name: 'drift proposals wait for another owner' }).click();
     await bob.page.getByText('book by ann').waitFor();
     await bob.check('the proposals that wait');
@@ -74,7 +74,7 @@ describe('Finance in the console', () => {
   it('All drifts are proposed with a keyboard alone, and approved at once', async () => {
     const { ada, ben } = rig.world;
     const ids = [await changed(ada, 11n), await changed(ben, 13n)];
-    const ann = await personOf('ann', WIDE);
+    const ann = await personOf('ann', FIRST);
     const { keyboard } = ann.page;
     await tabTo(ann.page, /^drifts are open$/);
     await keyboard.press('Enter');
@@ -88,7 +88,7 @@ describe('Finance in the console', () => {
     await tabTo(ann.page, /^Propose to book$/);
     await keyboard.press('Enter');
     await ann.page.getByText('book by ann').nth(1).waitFor();
-    const bob = await personOf('bob', WIDE);
+    const bob = await personOf('bob', FIRST);
     await choose(bob, ids.length);
     await order(bob.page, 'Approve 2 proposals');
     await bob.page.getByText('No drift is open').waitFor();
@@ -112,7 +112,7 @@ describe('Finance in the console', () => {
     const body = { ...give, ...numbers, occurred_at };
     expect((await rig.app.call('POST', '/api/operations', body)).status).toBe(201);
 
-    const ann = await personOf('ann', WIDE);
+    const ann = await personOf('ann', FIRST);
     await ann.open(`/drifts/${id}`);
     const label = 'Reference or number of an operation of this wallet';
     await ann.page.getByLabel(label).fill('campaign-17');
@@ -121,7 +121,7 @@ describe('Finance in the console', () => {
     await order(ann.page, 'Propose to link', { reason: 'reported by the shop' });
     await ann.page.getByText('A proposal waits for another owner').waitFor();
     await ann.check('a proposed link');
-    const bob = await personOf('bob', NARROW);
+    const bob = await personOf('bob', SECOND);
     await bob.open(`/drifts/${id}`);
     await order(bob.page, 'Approve: link');
     await bob.page.getByText('an operation explains it').first().waitFor();
@@ -132,7 +132,7 @@ describe('Finance in the console', () => {
   it('A period is closed with a signed-off drift by one owner, and signed by another', async () => {
     await changed(rig.world.ben, 250n);
     const end = isoText(systemClock.now());
-    const ann = await personOf('ann', WIDE);
+    const ann = await personOf('ann', FIRST);
     await ann.open('/periods');
     await ann.page.getByLabel('Begin').fill(begun);
     await ann.page.getByLabel('End, exclusive').fill(end);
@@ -146,7 +146,7 @@ describe('Finance in the console', () => {
     const closed = ann.page.getByRole('row').filter({ hasText: 'the refund is on its way' });
     await closed.getByText('closed').first().waitFor();
 
-    const bob = await personOf('bob', NARROW);
+    const bob = await personOf('bob', SECOND);
     await bob.open('/periods');
     await order(bob.page, 'Sign');
     await bob.page.locator('.pill', { hasText: /^signed$/ }).waitFor();
@@ -167,7 +167,7 @@ describe('Finance in the console', () => {
   });
 
   it('A report is made from the page, and shown with its style', async () => {
-    const { page, open, check } = await personOf('ann', WIDE);
+    const { page, open, check } = await personOf('ann', FIRST);
     await open('/reports');
     await order(page, 'Make a report');
     const report = page.frameLocator('iframe');
@@ -178,7 +178,7 @@ describe('Finance in the console', () => {
   });
 
   it('A wallet is opened by its address and shows balance, plot, statement and drifts', async () => {
-    const { page, open, check } = await personOf('ann', WIDE);
+    const { page, open, check } = await personOf('ann', FIRST);
     await open('/wallets');
     await page.getByLabel('Address of a wallet').fill(rig.world.ada);
     await page.getByRole('button', { name: 'Open' }).click();

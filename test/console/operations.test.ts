@@ -5,7 +5,7 @@ import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
 import { useRig } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
-import { NARROW, SCREENS, signIn, tabTo } from './browsing.ts';
+import { SCREENS, SECOND, signIn, tabTo } from './browsing.ts';
 
 describe('The console', () => {
   const browser = useBrowser();
@@ -56,7 +56,7 @@ describe('The console', () => {
       .getByText(/ann proposed/)
       .first()
       .waitFor();
-    const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'), NARROW);
+    const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'), SECOND);
     await ben.page.getByRole('link', { name: 'outcome proposals wait for another owner' }).click();
     await ben.page.getByText('Only with a proposal that waits').waitFor();
     await ben.page.locator('tbody a').first().click();
