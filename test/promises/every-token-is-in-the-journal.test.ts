@@ -49,6 +49,7 @@ it('Tokens that others mint, transfer and burn are in the journal beside ours, a
   await expect.poll(() => journalOf(OLD)).toEqual(['opening']);
   control.setToken(CONTRACT, MINTED, { owner: world.ada });
   const minted = await app.mint(world.ada, OURS);
+  expect(minted.status, minted.text).toBe(200);
   await app.until((e) => e.type === 'token.minted' && e.data.token_id === `${MINTED}`);
   await rig.restart();
   await expect.poll(() => journalOf(MINTED)).toEqual(['mint made elsewhere']);
