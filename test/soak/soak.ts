@@ -109,7 +109,7 @@ async function soak(): Promise<boolean> {
   });
   clearInterval(harvesting);
   harvest();
-  for (const { token_id: id, exists } of sandbox.control.state().tokens)
+  for (const { token_id: id, exists } of sandbox.world.tokens.values())
     if (exists) done.tokens.add(id);
   const isReceived = async () => (await undelivered(db, received())).length === 0 || undefined;
   await until(isReceived, { deadlineMs: MINUTE });
