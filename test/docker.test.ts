@@ -92,7 +92,10 @@ it('Compose and Kubernetes name settings and paths that exist, and leave time to
 
 /** The variables that the image sets. */
 function variablesOf(lines: string[]): Record<string, string> {
-  const set = lines.flatMap((line) => /^ENV (.+)$/.exec(line)?.[1]?.split(/ +/) ?? []);
+  const set = lines.flatMap((line) => {
+    const given = /^ENV (.+)$/.exec(line)?.[1] ?? '';
+    return [...given.matchAll(/\S+?=(?:"[^"]*"|\S+)/g)].map(([one]) => one.replaceAll('"', ''));
+  });
   return Object.fromEntries(
     set.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
   );

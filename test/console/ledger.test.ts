@@ -56,7 +56,7 @@ describe('Finance in the console', () => {
     expect(await read(`/api/drifts/${id}`)).toMatchObject({ state: 'proposed', assignee: 'ann' });
 
     const bob = await personOf('bob', SECOND);
-    await bob.page.getByRole('link', { name: 'drift proposals wait for another owner' }).click();
+    await bob.page.getByRole('link', { name: 'drift proposals to be approved' }).click();
     await bob.page.getByText('book by ann').waitFor();
     await bob.check('the proposals that wait');
     await bob.page.locator('tbody a').first().click();
@@ -76,7 +76,7 @@ describe('Finance in the console', () => {
     const ids = [await changed(ada, 11n), await changed(ben, 13n)];
     const ann = await personOf('ann', FIRST);
     const { keyboard } = ann.page;
-    await tabTo(ann.page, /^drifts are open$/);
+    await tabTo(ann.page, /^open drifts$/);
     await keyboard.press('Enter');
     await ann.page.getByText(`All ${ids.length}`).waitFor();
     await tabTo(ann.page, /^All 2$/);

@@ -38,7 +38,7 @@ describe('The console', () => {
     sandbox.control.setWallet(ada, { delta: 5n });
     const id = String(lost.headers['tallyhook-operation']);
     const ann = await signIn(browser(), rig.daemon.url, await keyOf('ann'));
-    const alarm = ann.page.getByRole('link', { name: 'operations wait for a decision by people' });
+    const alarm = ann.page.getByRole('link', { name: 'operations to be decided by people' });
     await alarm.waitFor();
     await ann.check('an operation that waits for people');
     await alarm.click();
@@ -57,7 +57,7 @@ describe('The console', () => {
       .first()
       .waitFor();
     const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'), SECOND);
-    await ben.page.getByRole('link', { name: 'outcome proposals wait for another owner' }).click();
+    await ben.page.getByRole('link', { name: 'outcome proposals to be approved' }).click();
     await ben.page.getByText('Only with a proposal that waits').waitFor();
     await ben.page.locator('tbody a').first().click();
     await ben.page.getByRole('button', { name: /^Approve/ }).click();

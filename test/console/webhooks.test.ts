@@ -40,7 +40,7 @@ describe('The pages of webhooks', () => {
     await page.locator('.pill.bad', { hasText: 'fail' }).first().waitFor();
     await check('an endpoint that fails');
     await open('/');
-    await page.getByRole('link', { name: 'endpoints fail' }).click();
+    await page.getByRole('link', { name: 'failing endpoints' }).click();
     await page.getByRole('link', { name: `${receiver.url}/orders` }).click();
     await page.getByRole('button', { name: 'Retry what failed' }).waitFor();
     receiver.answer(204, {}, '/orders');

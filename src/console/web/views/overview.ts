@@ -59,34 +59,34 @@ interface Task {
 
 const TASKS: readonly Task[] = [
   {
-    ...{ tone: 'bad', what: 'operations wait for a decision by people' },
+    ...{ tone: 'bad', what: 'operations to be decided by people' },
     href: '/operations?state=undecided',
     count: ({ open }) => open.operations.undecided ?? 0,
     since: ({ open }) => open.oldest_undecided_at,
   },
   {
-    ...{ tone: 'bad', what: 'drifts are open', href: '/drifts' },
+    ...{ tone: 'bad', what: 'open drifts', href: '/drifts' },
     count: ({ open }) => open.drifts,
     since: ({ open }) => open.oldest_drift_at,
   },
   {
-    ...{ tone: 'warn', what: 'drift proposals wait for another owner' },
+    ...{ tone: 'warn', what: 'drift proposals to be approved' },
     href: '/drifts?state=proposed',
     count: ({ open }) => open.drifts_proposed,
   },
   {
-    ...{ tone: 'warn', what: 'operations have an unknown outcome' },
+    ...{ tone: 'warn', what: 'operations of unknown outcome' },
     href: '/operations?state=unknown',
     count: ({ open }) => open.operations.unknown ?? 0,
     since: ({ open }) => open.oldest_unknown_at,
   },
   {
-    ...{ tone: 'warn', what: 'outcome proposals wait for another owner' },
+    ...{ tone: 'warn', what: 'outcome proposals to be approved' },
     href: '/operations?proposed=true',
     count: ({ open }) => open.outcomes_proposed,
   },
   {
-    ...{ tone: 'bad', what: 'endpoints fail', href: '/endpoints?failing=true' },
+    ...{ tone: 'bad', what: 'failing endpoints', href: '/endpoints?failing=true' },
     count: ({ webhooks }) => webhooks.endpoints_failing,
   },
   {
@@ -94,20 +94,20 @@ const TASKS: readonly Task[] = [
     count: ({ webhooks }) => webhooks.deliveries_exhausted,
   },
   {
-    ...{ tone: 'bad', what: 'rows are quarantined', href: '/quarantine' },
+    ...{ tone: 'bad', what: 'quarantined rows', href: '/quarantine' },
     count: ({ quarantined }) => sumOf(Object.values(quarantined)),
   },
   {
-    ...{ tone: 'warn', what: 'wallets have not been observed lately', href: '/wallets?stale=true' },
+    ...{ tone: 'warn', what: 'wallets without a recent observation', href: '/wallets?stale=true' },
     count: (status) => status.stale_wallets,
   },
   {
-    ...{ tone: 'warn', what: 'closed periods wait for the signature of another owner' },
+    ...{ tone: 'warn', what: 'closed periods to be signed' },
     href: '/periods?state=closed',
     count: ({ periods }) => periods.to_sign,
   },
   {
-    ...{ tone: 'warn', what: 'period has ended and is not closed', href: '/periods' },
+    ...{ tone: 'warn', what: 'ended period to be closed', href: '/periods' },
     count: ({ periods }) => (periods.to_close_since ? 1 : 0),
     since: ({ periods }) => periods.to_close_since,
   },
