@@ -6,6 +6,7 @@ import {
   isInLedger,
   NFT_KINDS,
   type Operation,
+  recordedEffectsOf,
 } from '../../src/operations/operations.ts';
 
 function phaseOf({ state, outcome }: Operation, wasExecuted: boolean): string {
@@ -70,7 +71,8 @@ export class Model {
       const isIncluded = operation.state === 'settled' && !quarantined;
       const isUnposted = due && held !== posted && !isIncluded;
       if (!isOpen && !isUnposted) continue;
-      for (const { account, amount } of effectsOrNone(operation, this.effects)) {
+      // With the lines of zero that a write with a fee has under a rule by which it moves nothing.
+      for (const { account, amount } of recordedEffectsOf(operation, this.effects).effects) {
         const sum = pending.get(accountKey(account)) ?? { ...NONE };
         pending.set(accountKey(account), sum);
         if (isUnposted) sum.unposted += held ? amount : -amount;
