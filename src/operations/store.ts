@@ -161,14 +161,15 @@ export async function listUnknownOn(
   if (keys.length === 0) return [];
   return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
-    where o.state = 'unknown' and o.id in (
+    -- An array is read once: without statistics, a join read it again for each unknown operation.
+    where o.state = 'unknown' and o.id = any(array(
       select l.operation_id from unnest(${keys.map((key) => `wallet:${key}`)}::text[]) k(account)
       cross join lateral (select f.operation_id, count(*) over () as open from (
         select e.operation_id from tallyhook.operation_effects e
         where lower(e.account) = k.account and e.unsettled
           and e.phase in ('open', 'undecided')
         limit ${openMax + 1}) f) l
-      where l.open <= ${openMax})
+      where l.open <= ${openMax}))
     order by o.recorded_at, o.id limit ${limit}`;
 }
 

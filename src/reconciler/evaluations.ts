@@ -24,13 +24,13 @@ interface Fence {
   fence: bigint;
 }
 
-/** Evaluations in one transaction. */
+/** Observations evaluated in one transaction. */
 export const TOGETHER = 8;
 /** The deadline of one transaction; a slow one must not delay the others for long. */
 const EVALUATION_MS = 5_000;
 
 /**
- * @param evaluations at most `TOGETHER`, in their order
+ * @param evaluations in their order; `TOGETHER` of observations at most
  * @throws errors that end the pass: the lease is lost or the database is away
  */
 export async function runEvaluations(

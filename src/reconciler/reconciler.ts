@@ -137,9 +137,11 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     }
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
-    for (const evaluate of await unknownWork.next(evaluation, seen, now)) {
+    const onFailure = (error: unknown) => failures.push(error);
+    for (const group of await unknownWork.next(evaluation, seen, now)) {
       if (signal?.aborted) break;
-      await runEvaluations(deps, lease, [{ evaluate, onFailure: (error) => failures.push(error) }]);
+      const evaluations = group.map((evaluate) => ({ evaluate, onFailure }));
+      await runEvaluations(deps, lease, evaluations);
     }
     await db.single((q) => expedite(q, due));
     if (failures.length > 0) throw failures[0];

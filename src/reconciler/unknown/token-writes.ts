@@ -7,13 +7,12 @@
  * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
-import { decimalText, sumOf, wholeOf } from '../../kernel/amounts.ts';
+import { decimalText, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { type Operation, walletEffectsOf, walletKeysOf } from '../../operations/operations.ts';
+import { type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { listOpenDrifts } from '../drifts/store.ts';
 import {
   applyFinding,
   type Finding,
@@ -21,17 +20,15 @@ import {
   isQuiescent,
   markUndecided,
   nextPollOf,
-  quiescenceEnd,
 } from '../resolution.ts';
 import { findCandidate } from '../store.ts';
-import { totalOf } from '../wallets/drift-rule.ts';
-import { expectedBalances } from '../wallets/expected-store.ts';
-import { isExact, POSSIBLE_MAX } from '../wallets/rule.ts';
-import { type Wallet, walletsByKey } from '../wallets/store.ts';
+import { POSSIBLE_MAX } from '../wallets/rule.ts';
+import type { Wallet } from '../wallets/store.ts';
+
+import { evidenceOf, type WalletReadings } from './evidence.ts';
 import {
   canBeExplained,
   type Explanation,
-  includedAtExtreme,
   isWithin,
   solveJointly,
   type WalletEvidence,
@@ -73,14 +70,14 @@ export function componentsOf(operations: readonly Operation[], deps: Deps): Comp
 export async function evaluateComponent(
   tx: Tx,
   deps: Deps,
-  { operations, keys }: Component,
+  { operations, keys, readings }: Component & { readings: WalletReadings },
   now: Instant,
 ): Promise<EventDraft[]> {
   pollSoon(deps, keys, operations, now);
-  const wallets = await walletsByKey(tx, keys);
+  const read = await readings.read(tx, keys, deps.settings.readLagMs);
+  const wallets = new Map(read.map(({ wallet }) => [wallet.key, wallet]));
   // Unexplained wallets are left out, so that they cannot block the others.
-  const found = await evidenceOf(tx, deps, [...wallets.values()], operations);
-  const evidence = found.filter(canBeExplained);
+  const evidence = evidenceOf(read, operations, deps).filter(canBeExplained);
   const solved = evidence.length > 0 ? solveJointly(evidence) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
@@ -101,75 +98,6 @@ export async function evaluateComponent(
     events.push(...(await markUndecided(tx, deps, operation, { explanations: why }, now)));
   }
   return events;
-}
-
-/** The evidence of these wallets, each at its newest observation; none without an opening. */
-async function evidenceOf(
-  tx: Tx,
-  deps: Deps,
-  wallets: readonly Wallet[],
-  operations: readonly Operation[],
-): Promise<WalletEvidence[]> {
-  const observed = wallets.flatMap((wallet) => {
-    const { openedAt, observedAt: startedAt, observationEndedAt: endedAt } = wallet;
-    if (openedAt === null || startedAt === null || endedAt === null) return [];
-    return [{ ...wallet, startedAt, endedAt, opened: true }];
-  });
-  const expected = await expectedBalances(tx, observed, deps.settings.readLagMs);
-  const evidence: WalletEvidence[] = [];
-  for (const { key, observedBalance, observationId, startedAt, endedAt } of observed) {
-    const expectation = expected.get(key);
-    const drift = totalOf(await listOpenDrifts(tx, key));
-    if (!expectation || !isExact(drift)) continue;
-    const balance = observedBalance ?? 0n;
-    const residual = balance - expectation.base - drift.min;
-    const isQuiet = (deadlineAt: Instant) => startedAt >= quiescenceEnd(deadlineAt, deps);
-    const explained = expectation.possible
-      ? {
-          residual,
-          possible: expectation.possible.map(({ id, effect, outcome, deadlineAt }) => ({
-            ...{ id, effect, quiescent: outcome === 'open' && isQuiet(deadlineAt) },
-          })),
-        }
-      : atExtreme(possibleOn(key, endedAt, operations, deps), residual, expectation, isQuiet);
-    if (!explained) continue;
-    const observation = { observationId: observationId ?? '', startedAt, endedAt };
-    evidence.push({ key, balance, ...explained, ...observation });
-  }
-  return evidence;
-}
-
-/** The operations that an observation of a wallet may include, and their effect on it. */
-function possibleOn(
-  key: string,
-  endedAt: Instant,
-  operations: readonly Operation[],
-  { effectSettings }: Deps,
-) {
-  return operations.flatMap((operation) => {
-    const effect = walletEffectsOf(operation, effectSettings).get(key);
-    const { sentAt, recordedAt, sendDeadlineAt } = operation;
-    if (effect === undefined || (sentAt ?? recordedAt) > endedAt) return [];
-    return [{ id: operation.id, effect, deadlineAt: sendDeadlineAt ?? recordedAt }];
-  });
-}
-
-/** The evidence for these operations alone, if all others on the wallet are known with them. */
-function atExtreme(
-  operations: readonly { id: string; effect: bigint; deadlineAt: Instant }[],
-  residual: bigint,
-  sums: { up: bigint; down: bigint },
-  isQuiet: (deadlineAt: Instant) => boolean,
-): Pick<WalletEvidence, 'residual' | 'possible'> | undefined {
-  const included = operations.filter(({ effect }) => includedAtExtreme(effect, residual, sums));
-  if (operations.some(({ effect }) => includedAtExtreme(effect, residual, sums) === undefined))
-    return undefined;
-  return {
-    residual: sumOf(included.map(({ effect }) => effect)),
-    possible: operations.map(({ id, effect, deadlineAt }) => ({
-      ...{ id, effect, quiescent: isQuiet(deadlineAt) },
-    })),
-  };
 }
 
 /** Schedules polls of wallets where unknown writes most likely show, or after quiescence. */

@@ -19,6 +19,7 @@ import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
 import { findToken } from '../store.ts';
 import { POSSIBLE_MAX } from '../wallets/rule.ts';
+import { WalletReadings } from './evidence.ts';
 import { markMintUndecided, requestScans } from './mints.ts';
 import { componentsOf, evaluateComponent } from './token-writes.ts';
 
@@ -30,10 +31,15 @@ const ROUND_MS = 5_000;
 
 /** One evaluation in the caller's transaction. */
 export type Work = (tx: Tx) => Promise<EventDraft[]>;
+/** Evaluations in one transaction: one alone reads all the wallets that they share. */
+const TOGETHER = 50;
 
 interface UnknownWork {
-  /** @param seen wallets (lower case) of the observations processed in this pass */
-  next(deps: Deps, seen: ReadonlySet<string>, now: Instant): Promise<Work[]>;
+  /**
+   * The evaluations, in groups that share a transaction.
+   * @param seen wallets (lower case) of the observations processed in this pass
+   */
+  next(deps: Deps, seen: ReadonlySet<string>, now: Instant): Promise<Work[][]>;
 }
 
 export function makeUnknownWork(db: Db): UnknownWork {
@@ -55,7 +61,9 @@ export function makeUnknownWork(db: Db): UnknownWork {
   async function connected(found: readonly Operation[], seen: ReadonlySet<string>, deps: Deps) {
     const operations = new Map(found.map((operation) => [operation.id, operation]));
     const searched = new Set<string>();
-    let keys = [...seen, ...found.flatMap((one) => walletKeysOf(one, deps.effectSettings))];
+    const keysOf = (some: readonly Operation[]) =>
+      some.flatMap((one) => walletKeysOf(one, deps.effectSettings));
+    let keys = [...new Set([...seen, ...keysOf(found)])];
     while (keys.length > 0 && operations.size < COMPONENT_MAX + found.length) {
       for (const key of keys) searched.add(key);
       const others = await listUnknownOn(db, keys, {
@@ -63,8 +71,7 @@ export function makeUnknownWork(db: Db): UnknownWork {
         limit: COMPONENT_MAX,
       });
       for (const other of others) operations.set(other.id, other);
-      const named = others.flatMap((one) => walletKeysOf(one, deps.effectSettings));
-      keys = [...new Set(named)].filter((key) => !searched.has(key));
+      keys = [...new Set(keysOf(others))].filter((key) => !searched.has(key));
     }
     return [...operations.values()];
   }
@@ -80,20 +87,27 @@ export function makeUnknownWork(db: Db): UnknownWork {
         if (await isOver(db, deps, operation, now)) overdue.push(operation);
       const mints = others.filter((o) => o.kind === 'mint_sequential' && !overdue.includes(o));
       await requestScans(db, deps, mints, now);
-      return [
+      const readings = new WalletReadings();
+      return grouped([
         ...components.map(
           (component): Work =>
             (tx) =>
-              evaluateComponent(tx, deps, component, now),
+              evaluateComponent(tx, deps, { ...component, readings }, now),
         ),
         ...overdue.map(
           (operation): Work =>
             (tx) =>
               end(tx, deps, operation, now),
         ),
-      ];
+      ]);
     },
   };
+}
+
+function grouped(works: readonly Work[]): Work[][] {
+  const groups: Work[][] = [];
+  for (let n = 0; n < works.length; n += TOGETHER) groups.push(works.slice(n, n + TOGETHER));
+  return groups;
 }
 
 async function isOver(db: Db, deps: Deps, operation: Operation, now: Instant): Promise<boolean> {

@@ -58,7 +58,7 @@ describe('The opening of a wallet', () => {
     }
     expect(await rig.wallet(addr)).toMatchObject({ verdict: 'unopened', openedAt: null });
     expect(await rig.drifts(addr)).toEqual([]);
-    expect(gaps[0]).toBeLessThan(1_500);
+    expect(gaps[0]).toBeLessThan(2_000);
     expect(gaps.at(-1)).toBeGreaterThan(4_000);
   });
 
