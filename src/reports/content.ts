@@ -5,13 +5,18 @@
  */
 import type { FindingList } from './findings.ts';
 
-export type Movement = {
-  kind: string;
-  reason_type: string | null;
+type MovementSums = {
   /** Posted operations minus reversed ones. */
   operations: number;
   amount: string;
   fees: string;
+};
+
+export type Movement = MovementSums & {
+  kind: string;
+  reason_type: string | null;
+  /** The same of the period before; reports made by earlier releases have none. */
+  before?: MovementSums;
 };
 
 /** Opening + incoming − outgoing − fees = closing. */
@@ -120,7 +125,12 @@ export type ReconciliationContent = {
   };
   breaks: FindingList;
   open_items: FindingList;
-  movements: { total: number; listed: Movement[] };
+  movements: {
+    total: number;
+    /** The period that this one is compared with, and its fees. */
+    before?: { from: string; to: string; fees: string };
+    listed: Movement[];
+  };
   fees: string;
   trial_balance: { accounts: number; debit: string; credit: string };
   roll_forward: RollForward[];

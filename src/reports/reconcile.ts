@@ -43,7 +43,10 @@ export async function reconcile(
   const closed = await findClosedUntil(tx, from);
   const params = reportParams(tx, { from, to, asOf, judgedAt, closed, days, limits });
   const findings = makeFindings(asOf, limits.listMax);
-  const { afterPeriod, ...ledgerParts } = await reconcileLedger(params, findings, cutOff);
+  const { afterPeriod, ...ledgerParts } = await reconcileLedger(params, findings, {
+    cutOff,
+    timeZone: input.timeZone,
+  });
   await reconcileOperations(params, findings);
   const { statement, inTransit } = await reconcileWallets(params, findings, afterPeriod);
   const tokenParts = await reconcileTokens(params, findings);
@@ -87,7 +90,11 @@ function headlineOf(breaks: number): string {
   return breaks === 1 ? '1 break' : `${breaks} breaks`;
 }
 
-async function reconcileLedger(params: ReportParams, findings: Findings, cutOff: ledger.CutOff) {
+async function reconcileLedger(
+  params: ReportParams,
+  findings: Findings,
+  { cutOff, timeZone }: { cutOff: ledger.CutOff; timeZone: string },
+) {
   const { batch, transactions } = cutOff;
   const since = cutOff.knownAt;
   const find = (
@@ -109,20 +116,9 @@ async function reconcileLedger(params: ReportParams, findings: Findings, cutOff:
   findings.addRows(rows.flatMap(accountOff));
   for (const row of kinds) checkRollForward(row, findings, since);
   const own = rows.filter(({ part }) => part === 'own');
-  const movements = await ledger.listMovements(params);
   return {
     afterPeriod: sumOf(kinds.map((row) => row.afterPeriod)),
-    movements: {
-      total: movements[0]?.total ?? 0,
-      listed: movements.map(({ kind, reasonType: reason_type, operations, amount, fees }) => ({
-        kind,
-        reason_type,
-        operations,
-        amount: decimalText(amount),
-        fees: decimalText(fees),
-      })),
-    },
-    fees: decimalText(movements[0]?.allFees ?? 0n),
+    ...(await movementsOf(params, timeZone)),
     trial_balance: {
       accounts: kinds.reduce((sum, { accounts }) => sum + accounts, 0),
       debit: decimalText(debit),
@@ -133,6 +129,29 @@ async function reconcileLedger(params: ReportParams, findings: Findings, cutOff:
       total: own[0]?.total ?? 0,
       listed: own.map((row) => ({ ...rollForwardOf(row), observed: row.observed })),
     },
+  };
+}
+
+async function movementsOf(params: ReportParams, timeZone: string) {
+  const begin = isoText(await ledger.findBeginBefore(params, timeZone));
+  const rows = await ledger.listMovements(params, begin);
+  const [first] = rows;
+  return {
+    movements: {
+      total: first?.total ?? 0,
+      before: { from: begin, to: params.from, fees: decimalText(first?.allBeforeFees ?? 0n) },
+      listed: rows.map(({ kind, reasonType: reason_type, operations, amount, fees, ...row }) => ({
+        ...{ kind, reason_type, operations },
+        amount: decimalText(amount),
+        fees: decimalText(fees),
+        before: {
+          operations: row.beforeOperations,
+          amount: decimalText(row.beforeAmount),
+          fees: decimalText(row.beforeFees),
+        },
+      })),
+    },
+    fees: decimalText(first?.allFees ?? 0n),
   };
 }
 

@@ -72,7 +72,9 @@ function runWith(
 describe('tallyhook export operations', () => {
   it('writes every operation once, in the columns of finance_v1.operations', async () => {
     const { code, err } = await run('export', 'operations', '--out', 'all.csv');
-    expect({ code, err }).toEqual({ code: 0, err: `${COUNT} operations\n` });
+    const total = HUGE * BigInt(COUNT);
+    const counted = `${COUNT} operations, amounts ${total} in total\n`;
+    expect({ code, err }).toEqual({ code: 0, err: counted });
     const text = await readFile(join(folder, 'all.csv'), 'utf8');
     const [head = '', ...rows] = text.trimEnd().split('\r\n');
     const columns = await database.db.sql<{ name: string }[]>`

@@ -34,7 +34,7 @@ describe('A database without differences', () => {
   });
 
   it('The report lists movements by kind and reason, with fees', () => {
-    expect(content.movements.listed).toEqual([
+    expect(content.movements.listed).toMatchObject([
       { kind: 'give', reason_type: 'welcome', operations: 1, amount: '100', fees: '0' },
       { kind: 'receive_from', reason_type: 'shop', operations: 1, amount: '30', fees: '2' },
       { kind: 'transfer', reason_type: null, operations: 1, amount: '50', fees: '3' },

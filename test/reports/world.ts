@@ -182,8 +182,8 @@ export async function makeWorld(
 }
 
 /** A balanced database: openings, a give, a deduction and a transfer with fees. */
-export async function balancedWorld() {
-  const world = await makeWorld();
+export async function balancedWorld(input: Parameters<typeof makeWorld>[0] = {}) {
+  const world = await makeWorld(input);
   await world.open(addr(1), 0n);
   await world.open(addr(2), HUGE);
   await world.operation({ reason_type: 'welcome', tx_app_no: 1, tx_log_no: HUGE });

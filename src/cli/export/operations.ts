@@ -6,6 +6,7 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { isoText, systemClock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
@@ -71,16 +72,20 @@ async function* fetchRows(options: ExportOptions & { until: string }): AsyncGene
     if (value !== undefined) query.set(name, value);
   }
   let count = 0;
+  let amount = 0n;
   for (let cursor: string | null = ''; cursor !== null; ) {
     if (cursor !== '') query.set('cursor', cursor);
     const text = await callDaemon(options, { method: 'GET', path: `/api/operations?${query}` });
     const page = parseJson(text) as { data: Row[]; next_cursor: string | null };
     yield* page.data;
     count += page.data.length;
+    amount += sumOf(page.data.map((row) => wholeOf(row.amount) ?? 0n));
     cursor = page.next_cursor;
-    if (cursor === null || count % PROGRESS_EVERY === 0)
+    if (cursor !== null && count % PROGRESS_EVERY === 0)
       process.stderr.write(`${count} operations\n`);
   }
+  // To compare with what arrived where the file is read.
+  process.stderr.write(`${count} operations, amounts ${amount} in total\n`);
 }
 
 async function* format(

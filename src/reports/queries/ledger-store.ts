@@ -1,6 +1,7 @@
 /** SQL of the ledger: cut-off, completeness of batches, sums per account, movements. */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import type { DayEnd } from '../../ledger/ledger.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
@@ -196,14 +197,47 @@ function ownWallets({ sql }: Tx) {
     where i.name = 'ledger_settings' and w.addr is not null`;
 }
 
-/** Posted operations of the period by kind and reason. */
-export async function listMovements(params: ReportParams): Promise<MovementRow[]> {
-  return params.tx.sql<MovementRow[]>`
-    select kind, reason_type, sum(operations)::int as operations, sum(amount) as amount,
-      sum(fees) as fees, (count(*) over ())::int as total, sum(sum(fees)) over () as all_fees
-    from finance_v1.movements_daily(${params.from}, ${params.to}, 'UTC')
+/**
+ * The begin of the period before: the calendar month, year or days before, in the zone of people;
+ * else just as long.
+ */
+export async function findBeginBefore(params: ReportParams, timeZone: string): Promise<Instant> {
+  const { tx, from, to } = params;
+  const rows = await tx.sql<{ at: Instant }[]>`
+    select (case when first + interval '1 year' = last then first - interval '1 year'
+      when first + interval '1 month' = last then first - interval '1 month'
+      else first - (last - first) end) at time zone ${timeZone} as at
+    from (select ${from}::timestamptz at time zone ${timeZone} as first,
+      ${to}::timestamptz at time zone ${timeZone} as last) x`;
+  return must(rows[0], 'begin of the period before').at;
+}
+
+/** Posted operations by kind and reason, of the period and of the one before. */
+export async function listMovements(
+  params: ReportParams,
+  beginBefore: string,
+): Promise<MovementRow[]> {
+  const { tx, from, to, limits } = params;
+  const { sql } = tx;
+  return sql<MovementRow[]>`
+    select kind, reason_type, ${sumsOf(tx, false)}, ${sumsOf(tx, true)},
+      (count(*) over ())::int as total,
+      coalesce(sum(sum(fees) filter (where not x.earlier)) over (), 0) as all_fees,
+      coalesce(sum(sum(fees) filter (where x.earlier)) over (), 0) as all_before_fees
+    from (
+      select false as earlier, m.* from finance_v1.movements_daily(${from}, ${to}, 'UTC') m
+      union all
+      select true, m.* from finance_v1.movements_daily(${beginBefore}, ${from}, 'UTC') m) x
     group by kind, reason_type order by kind, reason_type nulls first
-    limit ${params.limits.listMax}`;
+    limit ${limits.listMax}`;
+}
+
+function sumsOf({ sql }: Tx, earlier: boolean) {
+  const sum = (column: string) =>
+    sql`coalesce(sum(x.${sql(column)}) filter (where x.earlier = ${earlier}), 0)`;
+  const name = (column: string) => sql(earlier ? `before_${column}` : column);
+  return sql`${sum('operations')}::int as ${name('operations')},
+    ${sum('amount')} as ${name('amount')}, ${sum('fees')} as ${name('fees')}`;
 }
 
 interface MovementRow {
@@ -212,6 +246,10 @@ interface MovementRow {
   operations: number;
   amount: bigint;
   fees: bigint;
+  beforeOperations: number;
+  beforeAmount: bigint;
+  beforeFees: bigint;
   total: number;
   allFees: bigint;
+  allBeforeFees: bigint;
 }

@@ -6,7 +6,7 @@
 
 import { isoText } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
-import type { RollForward } from '../content.ts';
+import type { Movement, RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
 import type { Report } from '../store.ts';
 import { wordsOf } from './finding-words.ts';
@@ -74,14 +74,11 @@ function linesOf(report: Report, timeText?: TimeText): Line[] {
       count,
     })),
     ...open.listed.map((finding) => findingLine('open item', finding, timeText)),
-    ...movements.listed.map(({ kind, reason_type, operations, amount, fees }) => ({
-      section: 'movements',
-      item: kind,
-      detail: reason_type,
-      count: operations,
-      amount,
-      fees,
-    })),
+    ...movementLines('movements', movements.listed),
+    ...movementLines(
+      'movements before',
+      movements.listed.flatMap(({ before, ...row }) => (before ? { ...row, ...before } : [])),
+    ),
     ...content.roll_forward.map((row) => rollForwardLine('roll-forward', row)),
     ...own.listed.map((row) => ({
       ...rollForwardLine('own account', row),
@@ -104,6 +101,12 @@ function linesOf(report: Report, timeText?: TimeText): Line[] {
       })),
     ),
   ];
+}
+
+function movementLines(section: string, movements: readonly Movement[]): Line[] {
+  return movements.map(({ kind, reason_type, operations, amount, fees }) => ({
+    ...{ section, item: kind, detail: reason_type, count: operations, amount, fees },
+  }));
 }
 
 function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] {
@@ -130,6 +133,9 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
     { section: 'trial balance', item: 'debit', amount: trial.debit },
     { section: 'trial balance', item: 'credit', amount: trial.credit },
     { section: 'movements', item: 'all fees', fees: content.fees },
+    ...(content.movements.before
+      ? [{ section: 'movements before', item: 'all fees', fees: content.movements.before.fees }]
+      : []),
   ];
 }
 

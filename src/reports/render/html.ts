@@ -1,7 +1,7 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
-import type { ReconciliationContent, RollForward } from '../content.ts';
+import type { Movement, ReconciliationContent, RollForward } from '../content.ts';
 import type { Finding, FindingList } from '../findings.ts';
 import type { Report } from '../store.ts';
 import { wordsOf } from './finding-words.ts';
@@ -138,7 +138,13 @@ function listText(values: readonly Json[]): string {
     .join(', ');
 }
 
-function movementsPart({ movements, fees }: ReconciliationContent): Html {
+function movementsPart({ movements, fees, time_zone: zone }: ReconciliationContent): Html {
+  const { before } = movements;
+  const earlier: Column<Movement>[] = [
+    { head: 'Operations before', number: true, of: (row) => grouped(row.before?.operations ?? 0) },
+    { head: 'Amount before', number: true, of: (row) => grouped(row.before?.amount ?? '0') },
+    { head: 'Fees before', number: true, of: (row) => grouped(row.before?.fees ?? '0') },
+  ];
   const rows = table(
     movements.listed,
     [
@@ -147,13 +153,20 @@ function movementsPart({ movements, fees }: ReconciliationContent): Html {
       { head: 'Operations', number: true, of: ({ operations }) => grouped(operations) },
       { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
       { head: 'Fees', number: true, of: (row) => grouped(row.fees) },
+      ...(before ? earlier : []),
     ],
     'Nothing took effect in this period.',
   );
+  const compared =
+    before &&
+    html`<p class="note">Before: from ${localText(before.from, zone)} to
+${localText(before.to, zone)}, as known now. Fees:
+<strong class="number">${grouped(before.fees)}</strong>.</p>`;
   return html`<h2>Movements</h2>
 ${rows}
 ${bounded(movements.listed.length, movements.total)}
-<p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>`;
+<p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>
+${compared ?? ''}`;
 }
 
 function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Column<Row>[] {
