@@ -43,6 +43,18 @@ describe('The period before', () => {
       '2026-05-01T11:00:00.000Z',
       '2026-05-01T09:00:00.000Z',
     ],
+    [
+      'a thousand years begins in 1970',
+      '2000-01-01T00:00:00.000Z',
+      '2999-01-01T00:00:00.000Z',
+      '1970-01-01T00:00:00.000Z',
+    ],
+    [
+      'all years begins with them and is empty',
+      '0001-01-01T00:00:00.000Z',
+      '2027-01-01T00:00:00.000Z',
+      '0001-01-01T00:00:00.000Z',
+    ],
   ])('of %s', async (_title, from, to, before) => {
     const { content } = await made(Date.parse(from), Date.parse(to));
     expect(content.movements.before).toEqual({ from: before, to: from, fees: '0' });

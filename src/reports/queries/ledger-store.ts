@@ -199,14 +199,15 @@ function ownWallets({ sql }: Tx) {
 
 /**
  * The begin of the period before: the calendar month, year or days before, in the zone of people;
- * else just as long.
+ * else just as long. Never before 1970, when no write can have been: years before 0 have no RFC 3339.
  */
 export async function findBeginBefore(params: ReportParams, timeZone: string): Promise<Instant> {
   const { tx, from, to } = params;
   const rows = await tx.sql<{ at: Instant }[]>`
-    select (case when first + interval '1 year' = last then first - interval '1 year'
-      when first + interval '1 month' = last then first - interval '1 month'
-      else first - (last - first) end) at time zone ${timeZone} as at
+    select greatest((case when first + interval '1 year' = last then first - interval '1 year'
+        when first + interval '1 month' = last then first - interval '1 month'
+        else first - (last - first) end) at time zone ${timeZone},
+      least(${from}::timestamptz, 'epoch')) as at
     from (select ${from}::timestamptz at time zone ${timeZone} as first,
       ${to}::timestamptz at time zone ${timeZone} as last) x`;
   return must(rows[0], 'begin of the period before').at;
