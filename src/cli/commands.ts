@@ -183,8 +183,10 @@ function addDaemonRequests(program: Command): void {
     'npx tallyhook replay ep_… --since 6h --dry-run',
     "npx tallyhook replay ep_… --since 2026-11-01T00:00:00Z --which all --type 'operation.*'",
   ).action(async (endpoint, options) =>
-    exit((await import('./replay.ts')).runReplay(endpoint, options)),
+    exit((await import('./events/replay.ts')).runReplay(endpoint, options)),
   );
+
+  addForwarding(program);
 
   for (const [name, description, reason] of [
     ['freeze', 'stop all writes immediately, on every daemon', 'the operator key leaked'],
@@ -197,6 +199,37 @@ function addDaemonRequests(program: Command): void {
         .option('--json', 'print JSON'),
       `npx tallyhook ${name} --reason "${reason}"`,
     ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
+}
+
+/** Commands for those who develop a receiver of webhooks. */
+function addForwarding(program: Command): void {
+  const secret = [
+    '--secret <whsec>',
+    'signing secret; by default a new one, which is printed',
+  ] as const;
+  withExamples(
+    withRemote(program.command('listen'), 'key with the scope read')
+      .description('show events as they come, and forward them to a receiver as signed webhooks')
+      .option('--forward-to <url>', 'address of the receiver; each event is sent once')
+      .option(...secret)
+      .option('--type <type...>', 'event types or group.*; by default all')
+      .option('--last <n>', 'begin with the newest so many events', toWhole, 0)
+      .option('--count <n>', 'end after so many events', toWhole)
+      .option('--json', 'print the bodies, one a line'),
+    "npx tallyhook listen --forward-to http://127.0.0.1:3000/webhooks --type 'operation.*'",
+    'npx tallyhook listen --json --last 10 --count 10',
+  ).action(async (options) => exit((await import('./events/listen.ts')).runListen(options)));
+  withExamples(
+    program
+      .command('trigger')
+      .description('send the example of an event type to a receiver as a signed webhook, once')
+      .argument('<type>', 'event type, such as operation.settled')
+      .requiredOption('--forward-to <url>', 'address of the receiver')
+      .option(...secret),
+    'npx tallyhook trigger operation.settled --forward-to http://127.0.0.1:3000/webhooks',
+  ).action(async (type, options) =>
+    exit((await import('./events/listen.ts')).runTrigger(type, options)),
+  );
 }
 
 const ADMIN = 'key with the scope admin; without it the database is used directly';

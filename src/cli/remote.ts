@@ -19,6 +19,7 @@ interface Call {
   path: string;
   body?: unknown;
   accept?: string;
+  headers?: Record<string, string>;
 }
 
 /** Returns the body of a 2xx response. @throws Failure `bad_setting` with the reason */
@@ -44,6 +45,14 @@ export async function* streamToDaemon<Line>(
   for await (const line of createInterface({ input })) yield JSON.parse(line);
 }
 
+/** The body of a response as it arrives. @throws Failure `bad_setting` with the reason */
+export function readDaemon(
+  remote: Remote,
+  call: { path: string; accept: string; headers: Record<string, string> },
+): Promise<Readable> {
+  return answerOf(remote, { method: 'GET', ...call });
+}
+
 /** A stream of a million lines may take so long. */
 const TIMEOUT_MS = 600_000;
 
@@ -57,6 +66,7 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
     headers: {
       authorization: `Bearer ${key}`,
       accept: call.accept ?? 'application/json',
+      ...call.headers,
       ...(type === undefined ? {} : { 'content-type': type }),
     },
     body: body ?? null,

@@ -1,6 +1,6 @@
 /** Ids: a prefix that names the type, and a UUIDv7 (RFC 9562, section 5.7), which sorts by time. */
 
-import type { Clock } from './clock.ts';
+import type { Clock, Instant } from './clock.ts';
 import type { Random } from './random.ts';
 
 export type IdPrefix =
@@ -42,4 +42,10 @@ const SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 
 export function isId(prefix: IdPrefix, text: string): boolean {
   return text.startsWith(`${prefix}_`) && SHAPE.test(text.slice(prefix.length + 1));
+}
+
+/** When an id of this shape was made, as far as the clock was right. */
+export function idTime(id: string): Instant {
+  const [, hex = ''] = id.split('_');
+  return Number.parseInt(hex.replace('-', '').slice(0, 12), 16);
 }

@@ -1,7 +1,8 @@
 /** Pages of the pull feed: numbered events after a cursor, in order and without gaps. */
 import type { Db } from '../db/connect.ts';
 import { Failure } from '../kernel/errors.ts';
-import { feedBounds, listFeed } from './store.ts';
+import { idTime, isId } from '../kernel/ids.ts';
+import { feedBounds, findEventBody, listFeed } from './store.ts';
 
 export interface FeedQuery {
   /** Of the previous page; empty for the oldest retained event. */
@@ -67,4 +68,14 @@ export function filterFeed(page: FeedPage, { types, limit }: Omit<FeedQuery, 'cu
 function pageOf(rows: FeedPage['rows'], complete: boolean, newest: bigint): FeedPage {
   const next = complete ? newest : (rows.at(-1)?.seq ?? newest);
   return { rows, cursor: next.toString(), complete };
+}
+
+/** Ids run ahead of a clock that stepped back, by no more than it is slewed. */
+const AROUND_MS = 3_600_000;
+
+/** The body of an event as webhooks carry it; undefined when there is none, or it is pruned. */
+export async function findEvent(db: Db, id: string): Promise<string | undefined> {
+  if (!isId('evt', id)) return undefined;
+  const at = idTime(id);
+  return findEventBody(db, id, { from: at - AROUND_MS, until: at + AROUND_MS });
 }

@@ -11,7 +11,8 @@ import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
-export { cursorBefore, type FeedPage, type FeedQuery, readFeed } from './feed.ts';
+export { exampleOf } from './event-examples.ts';
+export { cursorBefore, type FeedPage, type FeedQuery, findEvent, readFeed } from './feed.ts';
 export { logIncidents } from './incidents.ts';
 export { countUnnumbered, endSubjects, listSubjectEvents, type SubjectEvent } from './store.ts';
 export { makeTail } from './tail.ts';

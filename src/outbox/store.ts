@@ -161,6 +161,18 @@ export async function listSubjectEvents(
     order by e.subject_seq limit ${limit}`;
 }
 
+/** The body of an event that was recorded around an instant, as webhooks carry it. */
+export async function findEventBody(
+  { sql }: Queryable,
+  id: string,
+  { from, until }: { from: Instant; until: Instant },
+): Promise<string | undefined> {
+  const rows = await sql<{ body: string }[]>`
+    select body from tallyhook.events
+    where id = ${id} and recorded_at between ${isoText(from)} and ${isoText(until)}`;
+  return rows[0]?.body;
+}
+
 /** The number of unnumbered events, up to `max`, and when the oldest was recorded. */
 export async function countUnnumbered(
   db: Queryable,

@@ -50,7 +50,7 @@ export {
   type ReencryptedPage,
   reencryptEndpoints,
 } from './endpoints/reencryption.ts';
-export { SCHEMES } from './endpoints/signing.ts';
+export { makeKey, parseKey, SCHEMES, signedHeaders } from './endpoints/signing.ts';
 export { countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
 export { COUNTED_MAX, type Replay, WHICH } from './replays/replays.ts';

@@ -57,6 +57,24 @@ describe('The feed', () => {
     expect(all.body.data).toEqual((await api.call('GET', '/api/events?limit=500')).body.data);
   });
 
+  it('The cursor `latest` begins after the newest event', async () => {
+    const { body } = await api.call('GET', '/api/events?cursor=latest');
+    const emitted = await emit('12');
+    expect(body.data).toEqual([]);
+    const { text } = await api.call('GET', `/api/events?cursor=${body.next_cursor}`);
+    expect(text).toContain(`"data":[${emitted}]`);
+  });
+
+  it('One event is read by its id, as webhooks carry it', async () => {
+    const emitted = await emit(HUGE);
+    const { id } = JSON.parse(emitted);
+    expect((await api.call('GET', `/api/events/${id}`)).text).toBe(emitted);
+    for (const other of [`${id.slice(0, -1)}g`, id.replace(/^evt_..../, 'evt_0000'), 'x']) {
+      const { status, body } = await api.call('GET', `/api/events/${other}`);
+      expect({ status, code: body.code }).toEqual({ status: 404, code: 'not_found' });
+    }
+  });
+
   it('A long poll is answered when an event arrives', async () => {
     const { body } = await api.call('GET', '/api/events?limit=500');
     const pull = api.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
@@ -90,6 +108,68 @@ describe('The feed', () => {
     await api.database.owner.sql`delete from tallyhook.numbered_events where first_seq <= 3`;
     const { status, body } = await api.call('GET', '/api/events?cursor=1');
     expect({ status, code: body.code }).toEqual({ status: 410, code: 'cursor_expired' });
+  });
+});
+
+describe('The feed as server-sent events', () => {
+  /** The frames of a stream, one after the other. */
+  async function* framesOf(query: string, headers: Record<string, string> = {}) {
+    const response = await api.api.request(`/api/events${query}`, {
+      headers: {
+        accept: 'text/event-stream',
+        authorization: `Bearer ${await reader()}`,
+        ...headers,
+      },
+    });
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const text = response.body?.pipeThrough(new TextDecoderStream()) ?? [];
+    for await (const part of text as AsyncIterable<string>)
+      yield* part.split('\n\n').filter((frame) => frame !== '');
+  }
+  const reader = () => api.keyFor('read');
+  const seqOf = (frame: string) => /^id: (\d+)/.exec(frame)?.[1] ?? '';
+
+  it('Each has the bytes of the webhook, and the cursor after it as id', async () => {
+    const bodies = [await emit(HUGE), await emit('1')];
+    const frames = framesOf('?last=2');
+    for (const body of bodies) {
+      const { value = '' } = await frames.next();
+      expect(value).toBe(`id: ${seqOf(value)}\nevent: wallet.observed\ndata: ${body}`);
+    }
+    await frames.return(undefined);
+  });
+
+  it('A stream goes on with what comes, and another one after the id of the last', async () => {
+    const first = await emit('20');
+    const frames = framesOf('?last=1');
+    const { value = '' } = await frames.next();
+    expect(value).toContain(first);
+    await frames.next();
+    const pending = frames.next();
+    const second = await emit('21');
+    expect((await pending).value).toContain(`data: ${second}`);
+    await frames.return(undefined);
+    const again = framesOf('?last=5', { 'last-event-id': seqOf(value) });
+    expect((await again.next()).value).toContain(`data: ${second}`);
+    await again.return(undefined);
+  });
+
+  it('A stream ends when the daemon stops', async () => {
+    const stopped = await openApi(api.database.db);
+    const key = await stopped.keyFor('read');
+    const response = await stopped.api.request('/api/events?cursor=latest', {
+      headers: { accept: 'text/event-stream', authorization: `Bearer ${key}` },
+    });
+    const text = response.text();
+    stopped.stopping.abort();
+    expect(await text).toMatch(/^(id: \d+\n\n)+$/);
+  });
+
+  it('A wrong cursor is refused before the stream begins', async () => {
+    const { status, body } = await api.call('GET', '/api/events?cursor=x', {
+      headers: { accept: 'text/event-stream' },
+    });
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_cursor' });
   });
 });
 

@@ -1,4 +1,7 @@
-/** The journal of hledger: a program that we did not write checks what the ledger posted. */
+/**
+ * The journal of hledger: a program that we did not write checks what the ledger posted.
+ * `HLEDGER_WRITES=100000` makes a ledger of that size; it takes minutes.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -22,7 +25,10 @@ import {
 
 const HLEDGER = '/usr/bin/hledger';
 const DAY_MS = 86_400_000;
-const WRITES = 120;
+const WRITES = Number(process.env.HLEDGER_WRITES ?? 120);
+/** Writes that are posted together. */
+const TOGETHER = Math.ceil(WRITES / 120);
+const [TIMEOUT_MS, BUFFER_BYTES] = [60_000 + 20 * WRITES, 1_000_000_000];
 const SEED = 3;
 /** The write whose number becomes known after it was posted. */
 const LATE = 7;
@@ -35,19 +41,11 @@ beforeAll(async () => {
   const clock = manualClock(START + DAY_MS);
   const ledger = await openLedgerOfInserted({ db: database.db, clock });
   const random = seededRandom(SEED);
-  for (let n = 0; n < WRITES; n++) {
+  for (let first = 0; first < WRITES; first += TOGETHER) {
     clock.advance(Math.floor(random.unit() * DAY_MS));
-    const at = clock.now() - (n % 5 === 0 ? 3 * DAY_MS : 0);
-    await putOperations(database.owner, [
-      give(`op_${n}`, {
-        amount: n % 7 === 0 ? 10n ** 30n + BigInt(n) : BigInt(1 + n),
-        toAddr: addr(n % 6),
-        reference: n % 3 === 0 ? '; = 5 \n2026-01-01 x|y\n  a:b  1\u2028' : null,
-        reasonType: n % 4 === 0 ? 'bonus ; x' : 'reward',
-        ...{ effectiveAt: at, recordedAt: at, answeredAt: at },
-        txLogNo: n === LATE ? null : BigInt(n + 1),
-      }),
-    ]);
+    const count = Math.min(TOGETHER, WRITES - first);
+    const writes = Array.from({ length: count }, (_, i) => writeOf(first + i, clock.now()));
+    await putOperations(database.owner, writes);
     await runDry(ledger, clock);
   }
   await database.owner.sql`
@@ -57,8 +55,20 @@ beforeAll(async () => {
   const environment = environmentOf(database.url, 'http://127.0.0.1:9');
   const args = ['export', 'ledger', '--format', 'hledger', '--out', file];
   expect(await runCommand(environment, ...args)).toEqual({ code: 0, text: '' });
-}, 60_000);
+}, TIMEOUT_MS);
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function writeOf(n: number, now: number) {
+  const at = now - (n % 5 === 0 ? 3 * DAY_MS : 0);
+  return give(`op_${n}`, {
+    amount: n % 7 === 0 ? 10n ** 30n + BigInt(n) : BigInt(1 + n),
+    toAddr: addr(n % (WRITES / 20)),
+    reference: n % 3 === 0 ? '; = 5 \n2026-01-01 x|y\n  a:b  1\u2028' : null,
+    reasonType: n % 4 === 0 ? 'bonus ; x' : 'reward',
+    ...{ effectiveAt: at, recordedAt: at, answeredAt: at },
+    txLogNo: n === LATE ? null : BigInt(n + 1),
+  });
+}
 
 async function balances(): Promise<Map<string, string>> {
   const rows = await database.owner.sql<{ account: string; balance: bigint }[]>`
@@ -79,9 +89,11 @@ it('A number that became known after the posting is in it', async () => {
 
 if (existsSync(HLEDGER)) {
   const hledger = async (...args: string[]) =>
-    (await promisify(execFile)(HLEDGER, ['-f', file, ...args])).stdout;
+    (await promisify(execFile)(HLEDGER, ['-f', file, ...args], { maxBuffer: BUFFER_BYTES })).stdout;
 
-  it('hledger accepts every balance in it, and comes to the same balances', async () => {
+  it('hledger accepts every balance in it, and comes to the same balances', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     expect(await hledger('check')).toBe('');
     const csv = await hledger('balance', '--flat', '--empty', '-N', '-O', 'csv', '--layout=bare');
     const rows = csv.trim().split('\n').slice(1);

@@ -2,10 +2,10 @@
  * The simulation from the command line, on a database of its own.
  *
  * It prints the figures of each seed and one table of all, and exits with 1 when a resolution was
- * wrong. With `--look-alike` outside changes may equal writes; the wrong resolutions are then the
- * published error. With `--fresh` nothing was observed before, and each token write has wallets of
- * its own; none is made while the service fails. With `--busy` a few wallets are never quiet, and
- * fewer answers are lost.
+ * wrong, a drift could not be ended, or the report at the end has a break. With `--look-alike`
+ * outside changes may equal writes; the wrong resolutions are then the published error. With
+ * `--fresh` nothing was observed before, and each token write has wallets of its own; none is made
+ * while the service fails. With `--busy` a few wallets are never quiet, and fewer answers are lost.
  *
  * The same arguments make the same writes, faults, outages and outside changes in the same order.
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
@@ -16,6 +16,8 @@ import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/log.ts';
 import { openTemporaryServer, withVolatileDatabase } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
+import { type Closing, closeBooks } from './simulation/closing.ts';
+import { type Detection, detectionOf } from './simulation/detection.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
 import { runSimulation } from './simulation/run.ts';
 import { buildWorld, type Plan } from './simulation/world.ts';
@@ -62,14 +64,24 @@ const COMMON: Omit<Plan, 'seed'> = {
   busy: values.busy,
 };
 
+interface Outcome {
+  figures: Figures;
+  /** Absent where outside changes may equal writes. */
+  detection?: Detection;
+  closing?: Closing;
+}
+
 /** Runs the plan on a new database of the server. */
-function simulate(plan: Plan): Promise<Figures> {
+function simulate(plan: Plan): Promise<Outcome> {
   return withVolatileDatabase(server, `simulation_${plan.seed}`, async (db) => {
     const world = await buildWorld(db, plan);
     try {
       const simulation = await runSimulation(world, printLine);
       printLine(`events: ${JSON.stringify(simulation.events)}`);
-      return await figuresOf(world, simulation);
+      const figures = await figuresOf(world, simulation);
+      if (plan.lookAlike) return { figures };
+      const detection = await detectionOf(world, simulation);
+      return { figures, detection, closing: await closeBooks(world, simulation) };
     } finally {
       await closeAll();
       await world.close();
@@ -77,7 +89,8 @@ function simulate(plan: Plan): Promise<Figures> {
   });
 }
 
-function report(plan: Plan, figures: Figures, seconds: number): void {
+function report(plan: Plan, outcome: Outcome, seconds: number): void {
+  const { figures, detection, closing } = outcome;
   const { byKind, reasons, wrong, books, digests, ...counts } = figures;
   printLine(`plan: ${JSON.stringify(plan)}`);
   printLine(`digests: ${JSON.stringify(digests)}`);
@@ -87,6 +100,8 @@ function report(plan: Plan, figures: Figures, seconds: number): void {
     printLine(`undecided ${names.length} × ${why}: ${names.join(' ')}`);
   for (const line of wrong) printLine(`WRONG ${line}`);
   for (const line of books) printLine(`BOOKS ${line}`);
+  if (detection) printLine(`changes made elsewhere: ${JSON.stringify(detection)}`);
+  if (closing) printLine(`closing: ${JSON.stringify(closing)}`);
   printLine(`seed ${plan.seed}: ${seconds.toFixed(0)} s`);
 }
 
@@ -132,13 +147,14 @@ try {
   for (const seed of new Set((values.seeds ?? values.seed).split(','))) {
     const plan = { ...COMMON, seed: Number(seed) };
     const startedAt = monotonicMs();
-    const figures = await simulate(plan);
-    report(plan, figures, (monotonicMs() - startedAt) / 1000);
-    all.set(seed, figures);
+    const outcome = await simulate(plan);
+    report(plan, outcome, (monotonicMs() - startedAt) / 1000);
+    all.set(seed, outcome.figures);
+    if (outcome.closing?.breaks.length || outcome.closing?.left.length) process.exitCode = 1;
   }
 } finally {
   await server.close();
 }
 printLine(tableOf(all));
 const wrong = [...all.values()].some((figures) => figures.wrong.length > 0);
-process.exitCode = wrong && !COMMON.lookAlike ? 1 : 0;
+if (wrong && !COMMON.lookAlike) process.exitCode = 1;

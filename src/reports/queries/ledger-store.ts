@@ -199,7 +199,7 @@ function ownWallets({ sql }: Tx) {
 
 /**
  * The begin of the period before: the calendar month, year or days before, in the zone of people;
- * else just as long. Never before 1970, when no write can have been: years before 0 have no RFC 3339.
+ * else just as long. Never before 1970, when no write can have been: RFC 3339 has no years below 0.
  */
 export async function findBeginBefore(params: ReportParams, timeZone: string): Promise<Instant> {
   const { tx, from, to } = params;

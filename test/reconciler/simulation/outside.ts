@@ -1,11 +1,15 @@
 /** Outside changes, and faults of the service. */
 import { addressKey } from '../../../src/kernel/addresses.ts';
+import type { Instant } from '../../../src/kernel/clock.ts';
 import { CONTRACT, type World } from './world.ts';
 import type { RequestedWrite } from './writes.ts';
 
 export interface Outside {
   addr: string;
   amount: bigint;
+  at: Instant;
+  /** When the one who made it has reported it. */
+  reportedAt?: Instant;
 }
 
 /**
@@ -38,7 +42,7 @@ export function changeWallet(
   const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
   if (balance + amount < 500_000n) return [];
   sandbox.control.setWallet(addr, { delta: amount });
-  return [{ addr, amount }];
+  return [{ addr, amount, at: world.clock.now() }];
 }
 
 /** Changes owner, extra data or lock of a token that the chain is not processing. */

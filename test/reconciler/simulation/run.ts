@@ -8,6 +8,7 @@ import { isoText } from '../../../src/kernel/clock.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import { runDry } from '../../ledger/fixture.ts';
+import { reportLate } from './late-reports.ts';
 import {
   badGateway,
   changeToken,
@@ -32,6 +33,8 @@ export interface Simulation {
   outside: Outside[];
   /** What the service received of each write, by its name. */
   received: Map<string, Received[]>;
+  /** When the service was asked for each wallet and answered truly, by key of its address. */
+  polls: Map<string, number[]>;
   events: Record<string, number>;
   /** The number of the newest request that was kept. */
   harvested: number;
@@ -55,6 +58,7 @@ export async function runSimulation(world: World, print: (line: string) => void 
     requested: [],
     outside: [],
     received: new Map(),
+    polls: new Map(),
     events: {},
     harvested: 0,
   };
@@ -74,12 +78,14 @@ export async function runSimulation(world: World, print: (line: string) => void 
     await settleDown(world, simulation, 10);
     await untilNoneIsUnknown(world, simulation);
     await decide(world, simulation);
+    if (!plan.lookAlike) await reportLate(world, simulation.outside);
     await (plan.fresh ? retireSingles(world) : rest(world));
     if (rested % 1_000 < session) print(`${rested} writes`);
   }
   if (plan.fresh) await recallSingles(world);
   await settleDown(world, simulation, 20);
   await untilNoneIsUnknown(world, simulation);
+  await decide(world, simulation);
   // Failed polls are retried after minutes; every wallet must be observed at the end.
   await settleDown(world, simulation, 40, WAIT_MS);
   return simulation;
@@ -197,7 +203,12 @@ async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<nu
 }
 
 /** Lets open operations end, without new writes. */
-async function settleDown(world: World, simulation: Simulation, rounds: number, stepMs = 3_000) {
+export async function settleDown(
+  world: World,
+  simulation: Simulation,
+  rounds: number,
+  stepMs = 3_000,
+): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     await world.time.settled();
     await flow(world, stepMs);
@@ -261,6 +272,12 @@ function harvest({ sandbox }: World, simulation: Simulation): void {
   for (const entry of log) {
     const name = /sim=(\w+)/.exec(entry.query)?.[1];
     if (name) simulation.received.set(name, [...(simulation.received.get(name) ?? []), entry]);
+    const addr = /addr=(0x\w+)/.exec(entry.query)?.[1];
+    if (!addr || entry.status !== 200 || entry.fault !== null) continue;
+    const key = addressKey(addr);
+    const polls = simulation.polls.get(key) ?? [];
+    polls.push(entry.at);
+    simulation.polls.set(key, polls);
   }
   simulation.harvested = log.at(-1)?.n ?? simulation.harvested;
 }

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../harness/database.ts';
 import { closeAll } from '../../upstream/rig.ts';
+import { closeBooks } from './closing.ts';
+import { detectionOf } from './detection.ts';
 import { figuresOf } from './figures.ts';
 import { runSimulation } from './run.ts';
 import { buildWorld, type Plan } from './world.ts';
@@ -32,7 +34,8 @@ const PLANS: (Plan & { title: string })[] = [
 
 describe('A simulation with lost answers and outside changes', () => {
   it.each(PLANS)(
-    '$title every resolution is true and every difference is named (seed $seed)',
+    '$title every resolution is true, every difference is named after two polls and can be ended ' +
+      '(seed $seed)',
     { timeout: 300_000 },
     async (plan) => {
       const database = await createDatabase();
@@ -46,6 +49,9 @@ describe('A simulation with lost answers and outside changes', () => {
         expect(figures.unknown).toBeGreaterThan(3);
         const resolved = figures.executed + figures.notExecuted + figures.answeredLate;
         expect(resolved).toBeGreaterThan(0.8 * figures.unknown);
+        const { later } = await detectionOf(world, simulation);
+        expect(later).toEqual([]);
+        expect(await closeBooks(world, simulation)).toMatchObject({ left: [], breaks: [] });
       } finally {
         await closeAll();
         await world.close();

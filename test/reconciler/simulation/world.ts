@@ -60,6 +60,7 @@ export interface Plan {
 
 export const DAY_MS = 86_400_000;
 export const CONTRACT = 1n;
+export const READ_LAG_MS = 800;
 const ALIVE_MS = 15_000;
 const SETTINGS = { ...RIG_SETTINGS, steadyMs: 120_000 };
 /** Under constant traffic a write is given to people before the traffic ends. */
@@ -117,7 +118,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   const clock = manualClock(START + (seed % 100) * 90 * DAY_MS);
   const sandbox = await startSandbox({
     ...{ seed, clock, ...CLIENT },
-    switches: { read_lag_ms: 800, fail_share: 0.05, settle_median_ms: 3_000 },
+    switches: { read_lag_ms: READ_LAG_MS, fail_share: 0.05, settle_median_ms: 3_000 },
   });
   const users = Array.from(
     { length: wallets },

@@ -1,18 +1,29 @@
 /**
- * `/api/events`: the pull feed with long polling, and the list of event types. The feed copies the
- * stored webhook bodies into its response as text, so numbers keep all digits.
+ * `/api/events`: the pull feed with long polling or as server-sent events, single events, and the
+ * list of event types. Stored webhook bodies are copied into responses as text, so numbers keep all
+ * digits.
  */
 import { z } from '@hono/zod-openapi';
+import type { Db } from '../../../db/connect.ts';
+import { Failure } from '../../../kernel/errors.ts';
 import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
-import { cursorBefore, makeTail } from '../../../outbox/outbox.ts';
+import {
+  cursorBefore,
+  exampleOf,
+  type FeedPage,
+  findEvent,
+  makeTail,
+} from '../../../outbox/outbox.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { answerEventStream, EVENT_STREAM, type StreamPage } from '../../http/event-stream.ts';
 import { anyJson } from '../../http/fields.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
-import { exampleOf } from './event-examples.ts';
 
 const TYPES_MAX = 50;
+/** After so long without an event a stream says that it is alive. */
+const STREAM_WAIT_MS = 15_000;
 
 const event = z
   .object({
@@ -30,9 +41,15 @@ const feed = z.object({
 
 const feedQuery = z.strictObject({
   limit: paging.limit,
-  cursor: z.string().max(30).default('').openapi({
-    description: 'The next_cursor of the previous response; without it the oldest stored event',
-  }),
+  cursor: z
+    .string()
+    .max(30)
+    .default('')
+    .openapi({
+      description:
+        'The next_cursor of the previous response, or `latest` for what comes from now on; ' +
+        'without it the oldest stored event',
+    }),
   last: z
     .string()
     .regex(/^\d{1,3}$/, 'must be a whole number from 0 to 999')
@@ -90,20 +107,49 @@ export function addEvents(
     ...base,
     path: '/api/events',
     summary: 'Read events after a cursor, in order and without gaps',
+    description:
+      'With `Accept: text/event-stream` the response is a stream of server-sent events: `data` ' +
+      'is the body of a webhook and `id` the cursor after it. It ends after five minutes; send ' +
+      'the last id as `Last-Event-ID` to continue.',
     request: z.object({ query: feedQuery }),
     responses: {
-      200: json('Events as webhooks carry them', feed),
+      200: {
+        description: 'Events as webhooks carry them',
+        content: {
+          'application/json': { schema: feed },
+          [EVENT_STREAM]: { schema: z.string() },
+        },
+      },
       ...problemsOf('get', false, { 410: 'The cursor is older than the retention period' }),
     },
-    async handle({ query: { wait, last, ...rest } }, c) {
+    async handle({ query: { wait, last, cursor: sent, types: named, limit } }, c) {
       const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
-      const cursor =
-        rest.cursor === '' && last !== undefined ? await cursorBefore(deps.db, last) : rest.cursor;
-      const query = { ...rest, cursor };
-      const types = query.types.includes('*') ? [] : query.types;
-      const { rows, cursor: next } = await tail.read({ ...query, types }, waitMs, c.req.raw.signal);
-      const bodies = rows.map(({ body }) => body).join(',');
-      return reply(c, `{"data":[${bodies}],"next_cursor":${JSON.stringify(next)}}`);
+      const types = named.includes('*') ? [] : named;
+      const read = (cursor: string, ms: number, aborted: AbortSignal) =>
+        tail.read({ cursor, types, limit }, ms, aborted);
+      const { signal } = c.req.raw;
+      if (!c.req.header('accept')?.includes(EVENT_STREAM)) {
+        const { rows, cursor } = await read(await beginOf(deps.db, sent, last), waitMs, signal);
+        const bodies = rows.map(({ body }) => body).join(',');
+        return reply(c, `{"data":[${bodies}],"next_cursor":${JSON.stringify(cursor)}}`);
+      }
+      const begin = c.req.header('last-event-id') ?? (await beginOf(deps.db, sent, last));
+      const first = streamPageOf(await read(begin, 0, signal));
+      return answerEventStream(c, deps.stopping, first, async (after, aborted) =>
+        streamPageOf(await read(after, Math.min(STREAM_WAIT_MS, deps.feedWaitMaxMs), aborted)),
+      );
+    },
+  });
+  router.raw({
+    ...base,
+    path: '/api/events/{id}',
+    summary: 'Read one event',
+    request: z.object({ params: z.object({ id: z.string().max(60) }) }),
+    responses: { 200: json('The event as webhooks carry it', event), ...problemsOf('get', false) },
+    async handle({ params: { id } }, c) {
+      const body = await findEvent(deps.db, id);
+      if (body === undefined) throw new Failure('not_found', `no stored event ${id}`);
+      return reply(c, body);
     },
   });
   const types = (Object.keys(EVENTS) as EventType[]).map(eventTypeOutput);
@@ -116,6 +162,17 @@ export function addEvents(
     schema: z.object({ data: z.array(eventType) }),
     handle: () => ({ data: types }),
   });
+}
+
+/** A cursor for the begin that a query names. */
+async function beginOf(db: Db, cursor: string, last: number | undefined): Promise<string> {
+  if (cursor === 'latest') return cursorBefore(db, 0);
+  return cursor === '' && last !== undefined ? cursorBefore(db, last) : cursor;
+}
+
+function streamPageOf({ rows, cursor }: FeedPage): StreamPage {
+  const events = rows.map(({ seq, type, body }) => ({ id: `${seq}`, type, data: body }));
+  return { events, id: cursor };
 }
 
 function eventTypeOutput(type: EventType) {

@@ -1,5 +1,5 @@
 /** An example body of every event type; the compiler checks that none is missing. */
-import type { EventData, EventType } from '../../../outbox/events.ts';
+import type { EventData, EventType } from './events.ts';
 
 const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
 const AT = '2026-01-31T09:00:00.000Z';

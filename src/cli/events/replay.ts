@@ -1,9 +1,9 @@
 /** `tallyhook replay`: sends the events of a time to an endpoint again, through the daemon. */
-import { type Instant, isoText, parseInstant, pause, systemClock } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
-import { parseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
-import { callDaemon, type Remote } from './remote.ts';
+import { type Instant, isoText, parseInstant, pause, systemClock } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { parseJson } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { callDaemon, type Remote } from '../remote.ts';
 
 type Replay = {
   id: string;
