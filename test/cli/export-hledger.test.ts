@@ -54,7 +54,7 @@ beforeAll(async () => {
   file = join(folder, 'ledger.journal');
   const environment = environmentOf(database.url, 'http://127.0.0.1:9');
   const args = ['export', 'ledger', '--format', 'hledger', '--out', file];
-  expect(await runCommand(environment, ...args)).toEqual({ code: 0, text: '' });
+  expect((await runCommand(environment, ...args)).code).toBe(0);
 }, TIMEOUT_MS);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
