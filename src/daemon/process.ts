@@ -41,23 +41,20 @@ export async function runDaemon(): Promise<number> {
   return ended;
 }
 
+/** In one write, so that a reader of its first line has the admin key as well. */
 function printBanner(daemon: RunningDaemon): void {
-  const { roles } = daemon;
-  printLine(`Tallyhook is ready at ${daemon.url}`);
-  if (roles.length < ROLES.length) printLine(`  roles     ${roles.join(', ')}`);
+  const { roles, url, sandboxUrl, notes, adminKey } = daemon;
+  const lines = [`Tallyhook is ready at ${url}`];
+  if (roles.length < ROLES.length) lines.push(`  roles     ${roles.join(', ')}`);
   if (roles.includes('api')) {
-    printLine(`  console   ${daemon.url}/`);
-    printLine(`  API       ${daemon.url}/api/openapi.json`);
+    lines.push(`  console   ${url}/`, `  API       ${url}/api/openapi.json`);
   }
-  if (roles.includes('gateway'))
-    printLine(`  gateway   ${daemon.url}/v1/… (the paths of the service)`);
-  if (daemon.sandboxUrl) {
-    printLine(
-      `  service   sandbox at ${daemon.sandboxUrl}/_sandbox, because UPSTREAM_* is not set`,
-    );
-  }
-  for (const note of daemon.notes) printLine(`  note      ${note}`);
-  if (daemon.adminKey) printLine(`  admin key ${daemon.adminKey} (shown only once; store it)`);
+  if (roles.includes('gateway')) lines.push(`  gateway   ${url}/v1/… (the paths of the service)`);
+  if (sandboxUrl)
+    lines.push(`  service   sandbox at ${sandboxUrl}/_sandbox, because UPSTREAM_* is not set`);
+  lines.push(...notes.map((note) => `  note      ${note}`));
+  if (adminKey) lines.push(`  admin key ${adminKey} (shown only once; store it)`);
+  printLine(lines.join('\n'));
 }
 
 /** SIGTERM and SIGINT stop the process; repeating them changes nothing. Returns the exit code. */
