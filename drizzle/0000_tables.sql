@@ -182,8 +182,7 @@ CREATE TABLE "tallyhook"."transactions" (
 	"effective_at" timestamptz(3) NOT NULL,
 	"effective_basis" text NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
-	"entry_count" smallint NOT NULL,
-	CONSTRAINT "transactions_posting_request_id_unique" UNIQUE("posting_request_id")
+	"entry_count" smallint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."observations" (
@@ -713,10 +712,7 @@ CREATE TABLE "tallyhook"."endpoints" (
 ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_at_day_ends_at_fk" FOREIGN KEY ("at") REFERENCES "tallyhook"."day_ends"("at") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."day_ends" ADD CONSTRAINT "day_ends_last_batch_batches_id_fk" FOREIGN KEY ("last_batch") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "tallyhook"."transactions" ADD CONSTRAINT "transactions_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."approvals" ADD CONSTRAINT "approvals_of_decisions" FOREIGN KEY ("subject","n","proposed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -726,7 +722,7 @@ ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_report_id_reports_id_f
 ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_closed_by_decision" FOREIGN KEY ("id","decision","closed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
-CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at") WHERE quarantine_reason is null;--> statement-breakpoint
+CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at","operation_id") WHERE quarantine_reason is null;--> statement-breakpoint
 CREATE INDEX "due_postings_quarantined" ON "tallyhook"."due_postings" USING btree ("quarantined_at") WHERE quarantined_at is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
@@ -738,6 +734,7 @@ CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" US
 CREATE INDEX "posting_requests_openings" ON "tallyhook"."posting_requests" USING btree (lower(account),"effective_at") WHERE kind = 'opening';--> statement-breakpoint
 CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
+CREATE UNIQUE INDEX "transactions_by_request" ON "tallyhook"."transactions" USING btree ("posting_request_id") WHERE posting_request_id is not null;--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
 CREATE INDEX "transactions_late" ON "tallyhook"."transactions" USING btree ("id") WHERE recorded_at - effective_at > interval '1 hour';--> statement-breakpoint
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint

@@ -699,12 +699,10 @@ alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY 
 alter table tallyhook.endpoint_health add constraint endpoint_health_endpoint_id_endpoints_id_fk FOREIGN KEY (endpoint_id) REFERENCES tallyhook.endpoints(id);
 alter table tallyhook.endpoint_health add constraint endpoint_health_pkey PRIMARY KEY (endpoint_id);
 alter table tallyhook.endpoints add constraint endpoints_pkey PRIMARY KEY (id);
-alter table tallyhook.entries add constraint entries_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
 alter table tallyhook.entries add constraint entries_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.entries add constraint entries_balance_after_whole CHECK ((scale(balance_after) = 0));
 alter table tallyhook.entries add constraint entries_move_something CHECK ((amount <> (0)::numeric));
 alter table tallyhook.entries add constraint entries_transaction_id_line_pk PRIMARY KEY (transaction_id, line);
-alter table tallyhook.entries add constraint entries_transaction_id_transactions_id_fk FOREIGN KEY (transaction_id) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY (recorded_at, id);
 alter table tallyhook.fee_rules add constraint fee_rules_pkey PRIMARY KEY (id);
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
@@ -769,13 +767,11 @@ alter table tallyhook.targets add constraint targets_token_id_whole CHECK ((scal
 alter table tallyhook.tokens add constraint tokens_contract_id_token_id_pk PRIMARY KEY (contract_id, token_id);
 alter table tallyhook.tokens add constraint tokens_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.tokens add constraint tokens_token_id_whole CHECK ((scale(token_id) = 0));
-alter table tallyhook.transactions add constraint transactions_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
 alter table tallyhook.transactions add constraint transactions_have_entries CHECK ((entry_count >= 2));
 alter table tallyhook.transactions add constraint transactions_have_one_origin CHECK ((((operation_id IS NULL) = (posting IS NULL)) AND ((operation_id IS NULL) <> (posting_request_id IS NULL))));
 alter table tallyhook.transactions add constraint transactions_kind_known CHECK ((kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text, 'opening'::text, 'booking'::text, 'reversal'::text])));
 alter table tallyhook.transactions add constraint transactions_pkey PRIMARY KEY (id);
 alter table tallyhook.transactions add constraint transactions_posting_in_turn CHECK (((posting >= 1) AND (((posting % 2) = 0) = (kind = 'reversal'::text)) AND (((posting % 2) = 0) = (reverses IS NOT NULL))));
-alter table tallyhook.transactions add constraint transactions_posting_request_id_unique UNIQUE (posting_request_id);
 alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
@@ -808,7 +804,7 @@ CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opene
 CREATE INDEX drifts_closed ON tallyhook.drifts USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
 CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (closed_at IS NULL);
-CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
+CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at, operation_id) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);
@@ -854,6 +850,7 @@ CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHE
 CREATE INDEX tokens_by_uri ON tallyhook.tokens USING btree (contract_id, hashtextextended(uri, (0)::bigint)) WHERE (uri IS NOT NULL);
 CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (effective_at);
 CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
+CREATE UNIQUE INDEX transactions_by_request ON tallyhook.transactions USING btree (posting_request_id) WHERE (posting_request_id IS NOT NULL);
 CREATE INDEX transactions_late ON tallyhook.transactions USING btree (id) WHERE ((recorded_at - effective_at) > '01:00:00'::interval);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id);

@@ -208,3 +208,25 @@ export async function setInstallationSetting(
     on conflict (name) do update set value = excluded.value, set_at = excluded.set_at
     where tallyhook.installation.value <> excluded.value`;
 }
+
+/** A lease that is renewed only when half of it is over, for work in many small steps. */
+export function makeHeldLease(
+  db: Queryable,
+  options: { name: string; daemon: Daemon; ttlMs: number; log: Log },
+) {
+  const acquire = makeLease(db, options);
+  let held: { fence: bigint; until: Instant } | undefined;
+  return {
+    /** The fencing token, or undefined while another living daemon holds the lease. */
+    async take(now: Instant): Promise<bigint | undefined> {
+      if (held && now < held.until - options.ttlMs / 2) return held.fence;
+      const fence = await acquire(now);
+      held = fence === undefined ? undefined : { fence, until: now + options.ttlMs };
+      return fence;
+    },
+    /** Asks again next time: after a refusal by `lockLease`. */
+    forget() {
+      held = undefined;
+    },
+  };
+}

@@ -4,21 +4,16 @@
  * reason. Entries never change, corrections are reversals; triggers in the database refuse anything
  * that does not balance.
  */
-import type { Db, Queryable, Tx } from '../db/connect.ts';
-import { type Daemon, lockLease, makeLease } from '../db/leases.ts';
+import type { Db, Tx } from '../db/connect.ts';
+import { type Daemon, lockLease, makeHeldLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
-import {
-  accountOfWallet,
-  type EffectSettings,
-  type Operation,
-  walletKeysOf,
-} from '../operations/operations.ts';
+import type { EffectSettings } from '../operations/operations.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
-import { isBackdated, isIncludedInOpenings } from './opening-rule.ts';
-import { listFirstEntries, listMissedEntries, openingsOf, readOpenings } from './opening-store.ts';
+import { isBackdated } from './opening-rule.ts';
+import { listFirstEntries, listMissedEntries, readOpenings } from './opening-store.ts';
 import type { Problem } from './plan/draft.ts';
 import { planWork, type Work } from './plan/plan.ts';
 import { accountKind, effectiveTimeOf } from './posting.ts';
@@ -49,7 +44,7 @@ export {
   setFeeRules,
 } from './fee-rules/fee-rules.ts';
 export { type Opening, openingId } from './opening-rule.ts';
-export { openingAmounts, openingsOf } from './opening-store.ts';
+export { listIncludedInOpenings, openingAmounts, openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';
 export { addDuePostings } from './posting-store.ts';
 export { releasePosting } from './quarantine-store.ts';
@@ -109,8 +104,10 @@ export function makeLedger(deps: {
   announceFeeRules?: AnnounceFeeRules;
 }): Ledger {
   const { db, daemon, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
-  const lease = makeHeldLease(db, daemon, log);
+  const lease = makeHeldLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
   const feeRules = makeFeeRules({ ...deps, lockLease: (tx, fence) => lockLease(tx, LEASE, fence) });
+  // Of the last pass: then another batch is due, and fee rules wait until all are posted.
+  let leftRows = false;
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
@@ -120,9 +117,9 @@ export function makeLedger(deps: {
       let work: Work | undefined;
       try {
         const { posted, unchanged, problems } = await db.begin(async (tx) => {
-          await lockLease(tx, LEASE, fence);
-          work = await readWork(tx, size);
-          return postBatch(tx, work, effectSettings, clock);
+          const { head, ...due } = await lockDue(tx, fence, size);
+          work = await readWork(tx, due);
+          return postBatch(tx, work, head, { effectSettings, clock });
         });
         const more = posted + unchanged + problems.length >= size;
         size = Math.min(batchMax, size * 2);
@@ -131,15 +128,11 @@ export function makeLedger(deps: {
       } catch (error) {
         const first = firstDue(work);
         if (!first || !isRowError(error)) throw error;
-        if (size > 1) {
-          size = Math.ceil(size / 2);
-          continue;
-        }
+        const wasAlone = size === 1;
+        size = Math.ceil(size / 2);
+        if (!wasAlone) continue;
         const problem = { ...first, problem: error.message };
-        await db.begin(async (tx) => {
-          await lockLease(tx, LEASE, fence);
-          await quarantine(tx, problem, clock.now());
-        });
+        await quarantineAlone(db, fence, problem, clock.now());
         log.error(problem, 'a posting was quarantined');
         return { posted: 0, quarantined: 1, more: true };
       }
@@ -149,11 +142,15 @@ export function makeLedger(deps: {
 
   return {
     async runOnce(now, signal) {
-      const [{ waiting }, wrong] = await Promise.all([countUnposted(db, 1), feeRules.isDue()]);
+      const [{ waiting }, wrong] = leftRows
+        ? [{ waiting: 1 }, false]
+        : await Promise.all([countUnposted(db, 1), feeRules.isDue()]);
       const fence = waiting > 0 || wrong ? await lease.take(now) : undefined;
+      leftRows = false;
       if (fence === undefined) return IDLE;
       try {
         const pass = waiting > 0 ? await postNext(fence, signal) : IDLE;
+        leftRows = pass.more;
         if (!wrong || signal?.aborted) return pass;
         const { reposted, more } = await feeRules.runOnce(fence);
         return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
@@ -162,23 +159,6 @@ export function makeLedger(deps: {
         lease.forget();
         return IDLE;
       }
-    },
-  };
-}
-
-/** The lease of the writer, renewed when half of it is over. */
-function makeHeldLease(db: Db, daemon: Daemon, log: Log) {
-  const acquire = makeLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
-  let held: { fence: bigint; until: Instant } | undefined;
-  return {
-    async take(now: Instant): Promise<bigint | undefined> {
-      if (held && now < held.until - LEASE_MS / 2) return held.fence;
-      const fence = await acquire(now);
-      held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
-      return fence;
-    },
-    forget() {
-      held = undefined;
     },
   };
 }
@@ -207,11 +187,40 @@ export function recordHolder(tx: Tx, holder: ObservedHolder, requestedAt: Instan
   return insertHolder(tx, holder, requestedAt);
 }
 
+async function quarantineAlone(
+  db: Db,
+  fence: bigint,
+  problem: Problem,
+  at: Instant,
+): Promise<void> {
+  await db.begin(async (tx) => {
+    await lockLease(tx, LEASE, fence);
+    await quarantine(tx, problem, at);
+  });
+}
+
+interface Due {
+  requests: PostingRequest[];
+  /** Ids of operations. */
+  due: string[];
+  limit: number;
+}
+
+/** Locks the lease and the due rows, in one round trip. @throws Failure `lease_lost` */
+async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { head: store.Head }> {
+  const [, head, requests, due] = await Promise.all([
+    lockLease(tx, LEASE, fence),
+    store.readHead(tx),
+    store.listDueRequests(tx, limit),
+    store.lockDuePostings(tx, limit),
+  ]);
+  return { head, requests, due, limit };
+}
+
 /** Reads what is due; requests first, because they are few and reconciliation waits for them. */
-async function readWork(tx: Tx, limit: number): Promise<Work> {
-  const requests = await store.listDueRequests(tx, limit);
+async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
   const remaining = limit - requests.length;
-  const operations = remaining > 0 ? await store.listDueOperations(tx, remaining) : [];
+  const operations = await store.listDueOperations(tx, due.slice(0, remaining));
   const reversed = operations.filter(({ operation }) => !operation.inLedger);
   const originals = await store.listOriginals(
     tx,
@@ -229,9 +238,8 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   const accounts = [...touched.map(({ account }) => account), ...opened];
   const first = await listFirstEntries(tx, requests);
   const room = remaining - operations.length;
+  const holders = room > 0 ? await listDueHolders(tx, due, room) : [];
   const written = operations.map(({ operation }) => operation);
-  const ids = written.map(({ id }) => id);
-  const holders = room > 0 ? await listDueHolders(tx, ids, room) : [];
   const tokens = tokensOf(written, holders);
   return {
     ...{ requests, operations, originals },
@@ -242,33 +250,14 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   };
 }
 
-/** The accounts of the wallets that a write changes once executed. */
-function walletAccountsOf(operation: Operation, effectSettings: EffectSettings): string[] {
-  return walletKeysOf(operation, effectSettings).map(accountOfWallet);
-}
-
-/**
- * The ids of those operations that need no observation to confirm them: every wallet was opened
- * after they took effect, or has no opening yet and will get a later one.
- * @param before operations before this instant are older than any future opening
- */
-export async function listIncludedInOpenings(
-  db: Queryable,
-  operations: readonly Operation[],
-  effectSettings: EffectSettings,
-  before: Instant,
-): Promise<Set<string>> {
-  const accounts = operations.flatMap((operation) => walletAccountsOf(operation, effectSettings));
-  const openings = await openingsOf(db, accounts);
-  const included = operations.filter((operation) =>
-    isIncludedInOpenings(operation, walletAccountsOf(operation, effectSettings), openings, before),
-  );
-  return new Set(included.map(({ id }) => id));
-}
-
-async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clock: Clock) {
+async function postBatch(
+  tx: Tx,
+  work: Work,
+  head: store.Head,
+  { effectSettings, clock }: { effectSettings: EffectSettings; clock: Clock },
+) {
   const plan = planWork(work, effectSettings);
-  const recordedAt = await store.writePlan(tx, plan, clock.now());
+  const recordedAt = await store.writePlan(tx, plan, head, clock.now());
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
     problems: plan.problems,

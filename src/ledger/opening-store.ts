@@ -1,9 +1,16 @@
 /** SQL of the openings of wallets: which exist, and which entries a due one misses. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { accountKey } from '../operations/operations.ts';
+import {
+  accountKey,
+  accountOfWallet,
+  type EffectSettings,
+  type Operation,
+  walletKeysOf,
+} from '../operations/operations.ts';
 import {
   BACKDATED_BASES,
+  isIncludedInOpenings,
   type MissedEntry,
   movesOf,
   type Opening,
@@ -108,4 +115,28 @@ export async function listMissedEntries(
         where c.id = w.id || ':' || t.operation_id || ':' || t.posting)
     group by w.id, t.id, t.operation_id, t.posting having sum(e.amount) <> 0
     order by t.id`;
+}
+
+/** The accounts of the wallets that a write changes once executed. */
+function walletAccountsOf(operation: Operation, effectSettings: EffectSettings): string[] {
+  return walletKeysOf(operation, effectSettings).map(accountOfWallet);
+}
+
+/**
+ * The ids of those operations that need no observation to confirm them: every wallet was opened
+ * after they took effect, or has no opening yet and will get a later one.
+ * @param before operations before this instant are older than any future opening
+ */
+export async function listIncludedInOpenings(
+  db: Queryable,
+  operations: readonly Operation[],
+  effectSettings: EffectSettings,
+  before: Instant,
+): Promise<Set<string>> {
+  const accounts = operations.flatMap((operation) => walletAccountsOf(operation, effectSettings));
+  const openings = await openingsOf(db, accounts);
+  const included = operations.filter((operation) =>
+    isIncludedInOpenings(operation, walletAccountsOf(operation, effectSettings), openings, before),
+  );
+  return new Set(included.map(({ id }) => id));
 }

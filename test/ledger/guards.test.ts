@@ -101,11 +101,24 @@ describe('An unbalanced posting', () => {
     ],
     [
       'entries of no transaction',
-      '23503',
+      'TH002',
       (raw) => ({
         batch: { ...raw.batch, id: 0 },
         transaction: { id: 99 },
       }),
+    ],
+    [
+      'entries of no account',
+      'TH003',
+      ({ entries: [paid, got] }) => ({
+        entries: [pick(paid), { ...pick(got), account: 'none', after: '5', version: 1 }],
+        accounts: [{ name: 'fees', amount: '-5', count: 1 }],
+      }),
+    ],
+    [
+      'a transaction of no batch',
+      'TH004',
+      (raw) => ({ batch: { ...raw.batch, id: 0 }, ...withTransaction({ batch: 99 })(raw) }),
     ],
     ['a fraction', '23514', withAmounts('-1.5', '1.5')],
     ['a zero', '23514', withAmounts('0', '0')],

@@ -53,7 +53,7 @@ export async function post({ sql }: Db | Tx, { batch, transaction, entries, acco
         set balance = a.balance + excluded.balance, version = a.version + excluded.version
       returning id, name
     ), known as (
-      select id, name from a union select id, name from tallyhook.accounts
+      select id, name from a union select id, name from tallyhook.accounts union select 0, 'none'
     )
     insert into tallyhook.entries (transaction_id, line, account_id, amount, balance_after, version,
       effective_at, recorded_at)

@@ -76,11 +76,18 @@ export const ARRAY_TYPES = Object.fromEntries(
   ]),
 );
 
+/** In one string: batches of rows have thousands of elements. */
 function arrayText(values: readonly unknown[], serialize: (value: unknown) => string): string {
-  const elements = values.map((value) =>
-    value === null ? 'null' : `"${serialize(value).replace(/["\\]/g, '\\$&')}"`,
-  );
-  return `{${elements.join(',')}}`;
+  let elements = '';
+  for (const value of values) {
+    if (elements !== '') elements += ',';
+    if (value === null) elements += 'null';
+    else {
+      const text = serialize(value);
+      elements += `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`;
+    }
+  }
+  return `{${elements}}`;
 }
 
 /** Of one dimension. */

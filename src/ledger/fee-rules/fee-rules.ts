@@ -20,7 +20,13 @@ import {
 import { isPosted } from '../opening-rule.ts';
 import { readOpenings } from '../opening-store.ts';
 import { effectiveTimeOf } from '../posting.ts';
-import { addDuePostings, listOriginals, timesPosted, writePlan } from '../posting-store.ts';
+import {
+  addDuePostings,
+  listOriginals,
+  readHead,
+  timesPosted,
+  writePlan,
+} from '../posting-store.ts';
 import { planRepost, type Wrong } from './repost.ts';
 import {
   countFeeChanges,
@@ -141,7 +147,7 @@ async function repost(tx: Tx, wrong: readonly Wrong[], clock: Clock): Promise<nu
     await readOpenings(tx, accounts, entries),
   );
   if (reposted === 0) return 0;
-  const dueAt = await writePlan(tx, plan, clock.now());
+  const dueAt = await writePlan(tx, plan, await readHead(tx), clock.now());
   await addDuePostings(
     tx,
     unpostableIds.map((operationId) => ({ operationId, dueAt, quarantineReason: FEE_EXCEEDS })),

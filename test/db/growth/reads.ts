@@ -12,6 +12,7 @@ import {
   listDueOperations,
   listDueRequests,
   listOriginals,
+  lockDuePostings,
   readHead,
   timesPosted,
 } from '../../../src/ledger/posting-store.ts';
@@ -229,7 +230,7 @@ export const READS: Record<string, Read> = {
   }),
   'ledger: what is due': inTx(async (tx, { id }) => {
     await readHead(tx);
-    await listDueOperations(tx, 500);
+    await listDueOperations(tx, await lockDuePostings(tx, 500));
     await listDueRequests(tx, 500);
     await timesPosted(tx, [id]);
     await listOriginals(tx, [], []);
