@@ -33,7 +33,9 @@ function simulate(plan: Plan): Promise<Simulation> {
   return withVolatileDatabase(server, `observe_${plan.seed}`, async (db) => {
     const world = await buildWorld(db, plan);
     try {
-      return await runSimulation(world);
+      return await runSimulation(world, (hours, { polls }) =>
+        printLine(`hour ${hours} of ${plan.hours}: ${polls} polls`),
+      );
     } finally {
       await closeAll();
       await world.sandbox.close();

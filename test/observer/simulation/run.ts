@@ -25,14 +25,20 @@ const CALM_MS = { before: STEADY_MS, after: 6 * STEADY_MS };
 /** The shortest and the longest time between two passes of a daemon. */
 const PASS_MS = { min: 20, max: 5_000 };
 
-export async function runSimulation(world: World): Promise<Simulation> {
+/** @param onHour called with each virtual hour that has passed */
+export async function runSimulation(
+  world: World,
+  onHour: (hours: number, traffic: Traffic) => void = () => {},
+): Promise<Simulation> {
   const { clock, plan } = world;
   const traffic = newTraffic();
   const run = { traffic, restarts: 0, faults: 0 };
   clock.advance(10_000);
   noteAll(world);
   await pass(world, traffic, CALM_MS.before);
-  const endsAt = clock.now() + plan.hours * HOUR_MS;
+  const startsAt = clock.now();
+  const endsAt = startsAt + plan.hours * HOUR_MS;
+  let hours = 0;
   const next = { change: 0, fault: 0, restart: 0 };
   const means = { change: CHANGE_MS, fault: FAULT_MS, restart: RESTART_MS };
   for (const what of ['change', 'fault', 'restart'] as const)
@@ -43,6 +49,9 @@ export async function runSimulation(world: World): Promise<Simulation> {
     await pass(world, traffic, next[what] - clock.now());
     next[what] = clock.now() + gapMs(world, means[what]);
     await happen(world, run, what);
+    const passed = Math.floor((clock.now() - startsAt) / HOUR_MS);
+    if (passed > hours) onHour(passed, traffic);
+    hours = passed;
   }
   world.sandbox.control.clearFaults();
   await pass(world, traffic, CALM_MS.after);
