@@ -1252,30 +1252,65 @@ create view finance_v1.wallet_positions as
            FROM tallyhook.drifts
           WHERE (drifts.closed_at IS NULL)
           GROUP BY drifts.wallet_key
-        ), booked AS (
-         SELECT lower(substr(accounts.name, 8)) AS key,
-            substr(accounts.name, 8) AS addr,
-            accounts.balance
-           FROM tallyhook.accounts
-          WHERE (accounts.kind = 'wallet'::text)
-        ), summed AS (
-         SELECT COALESCE(w.addr, b.addr, p.addr) AS addr,
+        ), known AS (
+         SELECT w.key,
+            w.addr,
             w.status,
             (w.opened_at IS NOT NULL) AS opened,
-            COALESCE(b.balance, (0)::numeric) AS ledger_balance,
+            a.balance,
+            w.observed_balance,
+            w.observed_at,
+            w.ledger_at_observation,
+            COALESCE(d.amount, (0)::numeric) AS drift
+           FROM ((tallyhook.wallets w
+             LEFT JOIN drifting d ON ((d.key = w.key)))
+             LEFT JOIN tallyhook.accounts a ON (((lower(a.name) = ('wallet:'::text || w.key)) AND (a.asset = 'service_token'::text))))
+        UNION ALL
+         SELECT lower(substr(a.name, 8)) AS lower,
+            substr(a.name, 8) AS substr,
+            NULL::integer AS int4,
+            false,
+            a.balance,
+            NULL::numeric AS "numeric",
+            NULL::timestamp(3) with time zone AS timestamptz,
+            NULL::numeric AS "numeric",
+            (0)::numeric AS "numeric"
+           FROM tallyhook.accounts a
+          WHERE ((a.kind = 'wallet'::text) AND (NOT (EXISTS ( SELECT
+                   FROM tallyhook.wallets w
+                  WHERE (w.key = lower(substr(a.name, 8)))))))
+        UNION ALL
+         SELECT p.key,
+            p.addr,
+            NULL::integer AS int4,
+            false,
+            NULL::numeric AS "numeric",
+            NULL::numeric AS "numeric",
+            NULL::timestamp(3) with time zone AS timestamptz,
+            NULL::numeric AS "numeric",
+            (0)::numeric AS "numeric"
+           FROM pending p
+          WHERE ((NOT (EXISTS ( SELECT
+                   FROM tallyhook.wallets w
+                  WHERE (w.key = p.key)))) AND (NOT (EXISTS ( SELECT
+                   FROM tallyhook.accounts a
+                  WHERE ((lower(a.name) = ('wallet:'::text || p.key)) AND (a.asset = 'service_token'::text))))))
+        ), summed AS (
+         SELECT k.addr,
+            k.status,
+            k.opened,
+            COALESCE(k.balance, (0)::numeric) AS ledger_balance,
             COALESCE(p.unposted, (0)::numeric) AS unposted,
             COALESCE(p.in_flight, (0)::numeric) AS in_flight,
             COALESCE(p.unknown, (0)::numeric) AS unknown,
             COALESCE(p.open_up, (0)::numeric) AS open_up,
             COALESCE(p.open_down, (0)::numeric) AS open_down,
-            w.observed_balance,
-            w.observed_at,
-            w.ledger_at_observation,
-            COALESCE(d.amount, (0)::numeric) AS drift
-           FROM (((tallyhook.wallets w
-             FULL JOIN booked b ON ((b.key = w.key)))
-             FULL JOIN pending p ON ((p.key = COALESCE(w.key, b.key))))
-             LEFT JOIN drifting d ON ((d.key = w.key)))
+            k.observed_balance,
+            k.observed_at,
+            k.ledger_at_observation,
+            k.drift
+           FROM (known k
+             LEFT JOIN pending p ON ((p.key = k.key)))
         )
  SELECT addr,
     status,
