@@ -40,12 +40,27 @@ export function entriesAfter(tx: Tx, after: DayEnd | undefined, before?: string)
       and t.recorded_at - t.effective_at > interval '1 hour'`;
 }
 
-/** Joins the kept balance of account `a` as `name`, with columns balance and entries. */
-export function keptBalance({ sql }: Tx, day: DayEnd | undefined, name: string) {
-  const kept = day
-    ? sql`select k.balance, k.entries from tallyhook.day_balances k
-        where k.account_id = a.id and k.at <= ${isoText(day.at)} order by k.at desc limit 1`
-    : sql`select null::numeric as balance, null::bigint as entries where false`;
+/**
+ * Joins the kept balance of account `a` as `name`, with columns at, balance and entries. Most
+ * accounts do not change between two day ends, so one look at the index answers for both.
+ * @param later the name of a later one, which is joined before
+ */
+export function keptBalance(
+  { sql }: Tx,
+  day: DayEnd | undefined,
+  { name, later }: { name: string; later?: string },
+) {
+  const columns = (of: string) => sql`${sql(of)}.at, ${sql(of)}.balance, ${sql(of)}.entries`;
+  const none = sql`select null::timestamptz as at, null::numeric as balance, null::bigint as entries
+    where false`;
+  if (!day) return sql`left join lateral (${none}) ${sql(name)} on true`;
+  const at = isoText(day.at);
+  const read = (condition = sql``) => sql`(select ${columns('k')} from tallyhook.day_balances k
+    where k.account_id = a.id and k.at <= ${at} ${condition} order by k.at desc limit 1)`;
+  const kept = later
+    ? sql`select ${columns(later)} where ${sql(later)}.at <= ${at}
+        union all ${read(sql`and ${sql(later)}.at > ${at}`)}`
+    : read();
   return sql`left join lateral (${kept}) ${sql(name)} on true`;
 }
 

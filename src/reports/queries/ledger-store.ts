@@ -137,9 +137,9 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
       left join own_wallets h on h.name = lower(a.name)
       left join tallyhook.wallets v on a.kind = 'wallet' and v.key = substr(lower(a.name), 8)
         and v.opened_at is not null and v.observed_balance is not null
-      ${keptBalance(tx, days.from, 'k_from')}
-      ${keptBalance(tx, days.to, 'k_to')}
-      ${keptBalance(tx, days.newest, 'k_whole')}
+      ${keptBalance(tx, days.newest, { name: 'k_whole' })}
+      ${keptBalance(tx, days.to, { name: 'k_to', later: 'k_whole' })}
+      ${keptBalance(tx, days.from, { name: 'k_from', later: 'k_to' })}
       left join lateral (select e.version, e.balance_after from tallyhook.entries e
         where e.account_id = a.id and w.account_id is not null order by e.version desc limit 1) l
         on true
