@@ -179,15 +179,17 @@ describe('The console', () => {
     await keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
     await keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.locator('dialog').waitFor({ state: 'detached' });
     // The focus is where it was, so that Enter opens it again.
     await keyboard.press('Enter');
+    await page.locator('dialog textarea:focus').waitFor();
     await keyboard.type('a test with the keyboard');
     await tabTo(page, /^Freeze writes$/);
     await keyboard.press('Enter');
     await page.getByText('Writes are frozen by').waitFor();
     await tabTo(page, /^Allow writes again$/);
     await keyboard.press('Enter');
+    await page.locator('dialog textarea:focus').waitFor();
     await keyboard.type('the test is over');
     await tabTo(page, /^Allow writes again$/);
     await keyboard.press('Enter');

@@ -53,6 +53,7 @@ describe('The pages of the setup', () => {
     await page.fill('dialog input', 'no-address');
     await page.locator('dialog button[type=submit]').click();
     await page.getByText('no-address is no wallet').waitFor();
+    expect(await page.inputValue('dialog input')).toBe('no-address');
     await page.fill('dialog input', rig.world.ada);
     await page.locator('dialog button[type=submit]').click();
     await page.locator('tbody tr').first().waitFor();

@@ -114,6 +114,9 @@ describe('The pages of webhooks', () => {
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.locator('details.entry', { hasText: '4 712' }).waitFor();
     await page.fill('input[name=subject]', 'seen-live');
+    await rig.app.give(rig.world.ada, 4_713);
+    await page.locator('details.entry', { hasText: '4 713' }).waitFor();
+    expect(await page.inputValue('input[name=subject]')).toBe('seen-live');
     await page.keyboard.press('Enter');
     await page.locator('details.entry', { hasText: '4 712' }).waitFor({ state: 'detached' });
     expect(new URL(page.url()).searchParams.get('subject')).toBe('seen-live');

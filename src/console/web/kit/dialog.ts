@@ -134,10 +134,10 @@ function Input({ field }: { field: Field }) {
               ([of, text]) => html`<option value=${of} selected=${of === value}>${text}</option>`,
             )}
           </select>`
-        : html`<input type=${type} ...${common} value=${value} spellcheck=${false} />`;
+        : html`<input type=${type} ...${common} defaultValue=${value} spellcheck=${false} />`;
   if (type === 'check')
     return html`<label class="check">
-      <input type="checkbox" name=${name} value="yes" checked=${value === 'yes'} /> ${label}
+      <input type="checkbox" name=${name} value="yes" defaultChecked=${value === 'yes'} /> ${label}
     </label>`;
   return html`<label class="field">
     <span>${label}${optional && html` <span class="muted">(optional)</span>`}</span>

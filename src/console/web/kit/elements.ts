@@ -9,7 +9,7 @@ import {
   signedText,
   wordsOf,
 } from './format.ts';
-import { type Children, html, useState } from './html.ts';
+import { type Children, html, useEffect, useRef, useState } from './html.ts';
 
 /** good: as it should be; warn: look at it; bad: act; none: without a judgement. */
 export type Tone = 'good' | 'warn' | 'bad' | 'none';
@@ -221,6 +221,20 @@ export function Failed({ problem, retry }: { problem: Problem | undefined; retry
 /** Until the subject of a view is loaded: that it loads, or why it could not be. */
 export function Pending({ problem, retry }: { problem: Problem | undefined; retry: () => void }) {
   return problem ? html`<${Failed} problem=${problem} retry=${retry} />` : html`<${Loading} />`;
+}
+
+/**
+ * An input of a filter. What is typed stays when the page is rendered anew, until `value` changes:
+ * Preact gives an input its `value` at every rendering.
+ */
+export function FilterInput({ value = '', ...props }: { value?: string | undefined }) {
+  const input = useRef<HTMLInputElement>(null);
+  const shown = useRef(value);
+  useEffect(() => {
+    if (input.current && shown.current !== value) input.current.value = value;
+    shown.current = value;
+  }, [value]);
+  return html`<input ref=${input} defaultValue=${value} spellcheck=${false} ...${props} />`;
 }
 
 /** A choice of a filter; the first option stands for no filter. */

@@ -8,6 +8,7 @@ import {
   Chip,
   Choice,
   Failed,
+  FilterInput,
   ListTable,
   State,
   Time,
@@ -150,11 +151,11 @@ function Filters({ state, cause, assignee, addr, age, since, ages }: FilterProps
     />
     <label class="field">
       <span>Assigned to</span>
-      <input name="assignee" value=${assignee} spellcheck=${false} />
+      <${FilterInput} name="assignee" value=${assignee} />
     </label>
     <label class="field grow">
       <span>Wallet</span>
-      <input name="addr" type="search" value=${addr} placeholder="0x…" spellcheck=${false} />
+      <${FilterInput} name="addr" type="search" value=${addr} placeholder="0x…" />
     </label>
     <button type="submit">Find</button>
     ${

@@ -7,6 +7,7 @@ import {
   Card,
   Facts,
   Failed,
+  FilterInput,
   ListTable,
   State,
   Tabs,
@@ -75,7 +76,7 @@ function TrialBalance({ asOf }: { asOf: string }) {
   return html`<div class="filters">
       <label class="field">
         <span>Before (empty: everything until now)</span>
-        <input type="datetime-local" value=${asOf} onChange=${choose} />
+        <${FilterInput} type="datetime-local" value=${asOf} onChange=${choose} />
       </label>
     </div>
     <${Failed} problem=${totals.problem} retry=${totals.reload} />
@@ -166,7 +167,7 @@ function Transactions({ account }: { account: string }) {
   return html`<form class="filters" onSubmit=${find} role="search">
       <label class="field grow">
         <span>Account, such as wallet:0x…, operator:1, fees, external</span>
-        <input name="account" type="search" value=${account} spellcheck=${false} />
+        <${FilterInput} name="account" type="search" value=${account} />
       </label>
       <button type="submit">Find</button>
     </form>

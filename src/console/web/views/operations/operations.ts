@@ -8,6 +8,7 @@ import {
   Chip,
   Choice,
   Code,
+  FilterInput,
   ListTable,
   State,
   Time,
@@ -103,7 +104,7 @@ export default function Operations(_: ViewProps) {
         />
         <label class="field grow">
           <span>Reference, number, hash, address or op_…</span>
-          <input name="query" type="search" value=${text} spellcheck=${false} />
+          <${FilterInput} name="query" type="search" value=${text} />
         </label>
         <button type="submit">Find</button>
         ${
@@ -148,7 +149,12 @@ function toLocal(iso: string | undefined): string {
 function MoreFilters({ values }: { values: More }) {
   const time = (name: string, label: string) => html`<label class="field">
     <span>${label}</span>
-    <input name=${name} type="datetime-local" step="1" value=${toLocal(values[name])} />
+    <${FilterInput}
+      name=${name}
+      type="datetime-local"
+      step="1"
+      value=${toLocal(values[name])}
+    />
   </label>`;
   return html`<details class="more" open=${Object.values(values).some(Boolean)}>
     <summary>More filters</summary>
@@ -156,17 +162,16 @@ function MoreFilters({ values }: { values: More }) {
       ${time('since', 'Recorded from')} ${time('until', 'Recorded before')}
       <label class="field">
         <span>Contract, or contract/token</span>
-        <input
+        <${FilterInput}
           name="token"
           value=${values.token}
           pattern="[0-9]+(/[0-9]+)?"
           title="Numbers, such as 12 or 12/345"
-          spellcheck=${false}
         />
       </label>
       <label class="field grow">
         <span>Idempotency key</span>
-        <input name="key" value=${values.key} spellcheck=${false} />
+        <${FilterInput} name="key" value=${values.key} />
       </label>
     </div>
   </details>`;

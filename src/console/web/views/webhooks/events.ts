@@ -1,7 +1,7 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
 import { call, type Problem, pause, problemOf, useData, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
-import { Card, Choice, Failed, Pill, Time, View } from '../../kit/elements.ts';
+import { Card, Choice, Failed, FilterInput, Pill, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -69,7 +69,7 @@ function Filters({ types, subject }: { types: string; subject: string }) {
       />
       <label class="field grow">
         <span>Address, operation, token or other text in the event</span>
-        <input name="subject" type="search" value=${subject} spellcheck=${false} />
+        <${FilterInput} name="subject" type="search" value=${subject} />
       </label>
       <button type="submit">Filter</button>
     </form>
