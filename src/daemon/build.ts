@@ -80,7 +80,7 @@ export async function build(config: Config, database: Database, service: Service
     workers: makeWorkers({
       ...stages,
       ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat, identity },
-      ...{ gateway, feed, wake },
+      ...{ daemon, gateway, feed, wake },
     }),
   });
   wakeWorkers = (...names) => {
@@ -215,7 +215,7 @@ function makeStages(config: Config, base: Base, service: Service) {
   const settings = reportSettings(config);
   const reporting = { db: peopleDb, reads, clock, ids, outbox, settings };
   return {
-    webhooks,
+    ...{ outbox, webhooks },
     operations,
     decisions,
     drifts,

@@ -28,6 +28,9 @@ export async function startDaemon(
 /** What proves and replaces the master key. */
 export const masterKeyTools = () => import('./master-key.ts');
 
+/** What the last verification of the ledger found. */
+export const verificationTools = () => import('./workers/verification.ts');
+
 /** What recognises a restored or copied database. */
 export const identityTools = () => import('./identity.ts');
 

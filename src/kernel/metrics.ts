@@ -74,6 +74,7 @@ export function makeMetrics(process = 'main') {
     ...pollingGauges(gauge),
     ...deliveryMetrics(counter, gauge),
     ...stateGauges(gauge),
+    ...bookGauges(gauge),
   };
 }
 
@@ -209,11 +210,6 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       ['state'],
     ),
     endpoints: gauge('webhook_endpoints', 'Endpoints by state: enabled, disabled', ['state']),
-    reportBreaks: gauge(
-      'report_breaks',
-      'Breaks in the newest reconciliation report; 0 when everything is balanced',
-    ),
-    reportAge: gauge('report_age_seconds', 'Time since the newest reconciliation report was made'),
     openDrifts: gauge(
       'open_drifts',
       'Differences between observed and expected balances that are not closed',
@@ -253,6 +249,25 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
     staleWallets: gauge(
       'stale_wallets',
       'Wallets whose newest processed observation is older than reports.stale_after_ms',
+    ),
+  };
+}
+
+/** Of the newest report and the newest verification of the ledger, equal on all daemons. */
+function bookGauges(gauge: ReturnType<typeof makers>['gauge']) {
+  return {
+    reportBreaks: gauge(
+      'report_breaks',
+      'Breaks in the newest reconciliation report; 0 when everything is balanced',
+    ),
+    reportAge: gauge('report_age_seconds', 'Time since the newest reconciliation report was made'),
+    ledgerFindings: gauge(
+      'ledger_verify_findings',
+      'What the newest verification of the hash chain found; 0 when every row is as it was posted',
+    ),
+    ledgerVerifyAge: gauge(
+      'ledger_verify_age_seconds',
+      'Time since the newest verification of the hash chain',
     ),
   };
 }

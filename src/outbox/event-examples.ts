@@ -158,6 +158,17 @@ const DATA: { [T in EventType]: EventData<T> } = {
     ...{ setting: 'ledger.fee_mode', set: 'on_top', observed: 'deducted' },
     ...{ votes_against: 3, votes_for: 0, operation_id: `op_${UUID}` },
   },
+  'ledger.verify_failed': {
+    findings: 1,
+    listed: [
+      {
+        ...{ kind: 'changed', row: 'transaction 12' },
+        text: 'transaction 12 was changed: its digest is not the one of the chain',
+      },
+    ],
+    ...{ transactions: '2084', chain_head: `${'a7'.repeat(32)}:1042` },
+    command: 'npx tallyhook verify',
+  },
   'service.maintenance_announced': { ...service, current: 'announced' },
   'service.maintenance_started': service,
   'service.maintenance_ended': { ...service, previous: 'maintenance', current: 'active' },

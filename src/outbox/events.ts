@@ -122,6 +122,18 @@ export const EVENTS = {
       operation_id: z.string().describe('The first of those that contradict'),
     }),
   ),
+  'ledger.verify_failed': row(
+    'A verification of the hash chain found rows that are not as they were posted.',
+    z.object({
+      findings: z.number().int(),
+      listed: z
+        .array(z.object({ kind: z.string(), row: z.string(), text: z.string() }))
+        .describe('The first ten'),
+      transactions: z.string().describe('Transactions in the chain'),
+      chain_head: z.string().describe('<head>:<batches>'),
+      command: z.string().describe('Prints all findings'),
+    }),
+  ),
   'service.maintenance_announced': row('The service announced maintenance.', service),
   'service.maintenance_started': row('The service started maintenance.', service),
   'service.maintenance_ended': row('The service ended maintenance.', service),

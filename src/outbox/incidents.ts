@@ -8,7 +8,7 @@ import type { Log } from '../kernel/log.ts';
 import type { EventType } from './events.ts';
 import { feedBounds, listFeed, lockReader, moveReader } from './store.ts';
 
-const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
+const INCIDENTS: Partial<Record<EventType, 'info' | 'warn' | 'error'>> = {
   'operation.unknown': 'warn',
   'operation.undecided': 'warn',
   'operation.resolved': 'info',
@@ -27,13 +27,14 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
   'alert.cleared': 'info',
   'endpoint.disabled': 'warn',
   'report.completed': 'info',
+  'ledger.verify_failed': 'error',
 };
 /** Other members of an event are not logged; a URL, for one, may hold a token. */
 const LOGGED = new Set([
   ...['operation_id', 'kind', 'state', 'addr', 'amount', 'tx_log_no', 'tx_hash', 'drift_id'],
   ...['previous', 'current', 'start', 'end', 'endpoint_id', 'reason', 'report_id', 'verdict'],
   ...['chain_head', 'executed_at', 'targets', 'oldest_poll_at', 'late_since'],
-  ...['alert_id', 'rule', 'limit', 'limit_ms'],
+  ...['alert_id', 'rule', 'limit', 'limit_ms', 'findings', 'listed', 'command'],
 ]);
 const READER = 'incidents';
 const LIMIT = 500;

@@ -2,11 +2,11 @@
  * Reconciliation reports, on request and by schedule. Every period has at most one scheduled
  * report; missed periods are caught up. Closed periods are in `periods/`.
  */
-import type { Tx } from '../db/connect.ts';
+import type { Db, Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
-import type { EffectSettings } from '../ledger/ledger.ts';
+import { type Anchor, type EffectSettings, parseAnchor } from '../ledger/ledger.ts';
 import { type FileSettings, isDelivered, type WrittenFiles, writeDueFiles } from './files/files.ts';
 import { listFiles, type ReportFile } from './files/store.ts';
 import {
@@ -42,7 +42,7 @@ export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts'
 export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
-export { listChainHeads, listSummaries } from './store.ts';
+export { listSummaries } from './store.ts';
 
 export interface ReportSettings extends Limits, ShownSettings {
   /** Absent: reports are made on request only. */
@@ -92,6 +92,12 @@ export const LEDGER_SETTING = 'ledger_settings';
 
 /** Installation setting: age in milliseconds at which the view `coverage` counts a wallet stale. */
 export const STALE_AFTER_SETTING = 'stale_after_ms';
+
+/** The heads of the hash chain in the newest reports, to compare the ledger with. */
+export async function keptHeads(db: Db): Promise<Anchor[]> {
+  const rows = await store.listChainHeads(db);
+  return rows.flatMap(({ id, head }) => parseAnchor(head, `report ${id}`) ?? []);
+}
 
 export function ledgerSetting(settings: EffectSettings): string {
   return jsonText({

@@ -44,7 +44,7 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([22, 29]);
+  expect([RULES.length, SHOWN.length]).toEqual([23, 29]);
 });
 
 it.each([
@@ -61,6 +61,7 @@ it.each([
   'backlog_oldest_age_seconds',
   'report_breaks',
   'report_age_seconds',
+  'ledger_verify_findings',
   'database_pool_waiting',
   'worker_pass_overdue_seconds',
   'delivery_process_up',

@@ -2,7 +2,12 @@
  * `tallyhook doctor`: checks configuration, database and service, one line per check. Like a start,
  * it makes missing partitions and corrects a step of the database's clock; it changes nothing else.
  */
-import { type Config, type Database, masterKeyTools } from '../../daemon/daemon.ts';
+import {
+  type Config,
+  type Database,
+  masterKeyTools,
+  verificationTools,
+} from '../../daemon/daemon.ts';
 import { findMissingGuards } from '../../db/checks/guards.ts';
 import { listLiving } from '../../db/leases.ts';
 import { isoText, monotonicMs, pause } from '../../kernel/clock.ts';
@@ -35,6 +40,7 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
   await run('configuration and database', () =>
     withDatabase(async (database, config) => {
       await run('guards', () => checkGuards(database));
+      await run('ledger', () => checkLedger(database));
       await run('clock', () => checkClock(database));
       await run('master key', () => checkMasterKey(database, config));
       await run('writes', () => checkWrites(database));
@@ -57,6 +63,20 @@ async function checkGuards({ db }: Database): Promise<string> {
   const missing = await findMissingGuards(db);
   if (missing.length > 0) throw new Failure('bad_setting', `missing: ${missing.join(', ')}`);
   return 'all enabled';
+}
+
+/** The newest verification of the hash chain. */
+async function checkLedger({ db }: Database): Promise<string> {
+  const { findVerification } = await verificationTools();
+  const last = await findVerification(db);
+  if (!last) return 'not verified yet; npx tallyhook verify does it now';
+  const { findings, transactions, endedAt } = last;
+  if (findings > 0)
+    throw new Failure(
+      'bad_setting',
+      `${findings} findings on ${isoText(endedAt)}; npx tallyhook verify prints them`,
+    );
+  return `${transactions} transactions verified on ${isoText(endedAt)}`;
 }
 
 async function checkMasterKey(database: Database, config: Config): Promise<string> {

@@ -20,7 +20,7 @@ import {
   verifyFile,
   verifyLedger,
 } from '../../ledger/ledger.ts';
-import { listChainHeads } from '../../reports/reports.ts';
+import { keptHeads } from '../../reports/reports.ts';
 import { withDatabase } from '../installation.ts';
 
 const PROGRESS_EVERY = 50_000n;
@@ -38,7 +38,7 @@ export async function runVerify({ file, anchor = [], json }: VerifyOptions): Pro
   const verdict = file
     ? await verifyFile(file, anchors, progress).catch(refuse(file))
     : await withDatabase(async ({ db }) =>
-        verifyLedger(db, [...anchors, ...(await headsOfReports(db))], progress),
+        verifyLedger(db, [...anchors, ...(await keptHeads(db))], progress),
       );
   if (json) printLine(jsonText(outputOf(verdict)));
   else printVerdict(verdict);
@@ -61,12 +61,6 @@ function toAnchor(text: string): Anchor {
     'bad_setting',
     `--anchor ${text}: expected <head>:<count> as a report or an earlier verify printed it`,
   );
-}
-
-/** Reports keep the head of their cut-off. */
-async function headsOfReports(db: Parameters<typeof listChainHeads>[0]): Promise<Anchor[]> {
-  const rows = await listChainHeads(db);
-  return rows.flatMap(({ id, head }) => parseAnchor(head, `report ${id}`) ?? []);
 }
 
 function outputOf({ count, head, transactions, ...rest }: Verdict) {

@@ -120,6 +120,11 @@ const sections = z.strictObject({
     operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),
     fees_addr: addr,
     collection_addr: addr,
+    verify_interval_ms: z
+      .number()
+      .int()
+      .min(0)
+      .max(31 * 86_400_000),
   }),
   webhooks: z.strictObject({
     allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),

@@ -9,6 +9,7 @@ import { listSummaries, RECONCILIATION } from '../../reports/reports.ts';
 import { countEndpointStates } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Worker } from './schedule.ts';
+import { findVerification } from './verification.ts';
 
 const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'];
 const ENDPOINT_STATES = ['enabled', 'disabled'];
@@ -35,6 +36,11 @@ export function gaugesWorker(deps: {
       if (report) {
         metrics.reportBreaks.set(report.breaks);
         metrics.reportAge.set(Math.max(0, now - report.createdAt) / 1000);
+      }
+      const verification = await findVerification(db);
+      if (verification) {
+        metrics.ledgerFindings.set(verification.findings);
+        metrics.ledgerVerifyAge.set(Math.max(0, now - verification.endedAt) / 1000);
       }
       return undefined;
     },

@@ -3,13 +3,14 @@
  * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
 import type { Db } from '../../db/connect.ts';
+import type { Daemon } from '../../db/leases.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
-import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
+import { logIncidents, type Outbox, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Alerts, Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
 import { countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
@@ -19,10 +20,11 @@ import type { IdentityCheck } from '../identity.ts';
 import { gaugesWorker } from './gauges.ts';
 import { housekeepingWorker } from './housekeeping.ts';
 import type { Worker } from './schedule.ts';
+import { verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
-  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports' | 'alerts'>;
+  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'ledger' | 'reports' | 'alerts'>;
   db: Db;
   log: Log;
   operations: Pick<Operations, 'runOnce'>;
@@ -32,6 +34,8 @@ interface Deps {
   reconciler: Reconciler;
   alerts: Alerts;
   webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
+  daemon: Daemon;
+  outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
   heartbeat: Heartbeat;
   identity: IdentityCheck;
@@ -56,6 +60,7 @@ function stageWorkers(deps: Deps): Worker[] {
     operationsWorker(deps),
     ...reconciliationWorkers(deps),
     ...publishingWorkers(deps),
+    ...reportWorkers(deps),
     housekeepingWorker(deps),
     gaugesWorker(deps),
   ];
@@ -158,9 +163,8 @@ function reconciliationWorkers(deps: Deps): Worker[] {
   ];
 }
 
-function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: Deps): Worker[] {
+function publishingWorkers({ config, db, log, feed, webhooks }: Deps): Worker[] {
   const intervalMs = config.daemon.worker_interval_ms;
-  const { delivery } = config.reports;
   return [
     {
       name: 'sequencer',
@@ -181,6 +185,14 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       intervalMs: 15_000,
       pass: async (now) => ((await countAttemptMinutes(db, now)) ? now : undefined),
     },
+  ];
+}
+
+function reportWorkers(deps: Deps): Worker[] {
+  const { config, db, log, reports, wake } = deps;
+  const { delivery } = config.reports;
+  return [
+    verificationWorker({ ...deps, intervalMs: config.ledger.verify_interval_ms }),
     {
       name: 'day_ends',
       intervalMs: 60_000,

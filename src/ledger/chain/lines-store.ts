@@ -14,35 +14,53 @@ export async function setReadOnly(tx: Tx): Promise<void> {
   await tx.sql`set local timezone = 'UTC'`;
 }
 
-/** The whole ledger, link by link; the last link holds the rows beyond the chain. */
-export async function* readLinks(tx: Tx): AsyncGenerator<Link> {
-  let before = { batchId: 0n, lastTransaction: 0n };
+/** Runs the work on one page of the ledger in a transaction with a snapshot. */
+type InSnapshot = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>;
+type Position = Pick<ChainRow, 'batchId' | 'lastTransaction'>;
+
+/**
+ * The whole ledger, link by link; the last link holds the rows beyond the chain. Each page is
+ * consistent in itself, so pages may have snapshots of their own: what is posted meanwhile follows.
+ */
+export async function* readLinks(inSnapshot: InSnapshot): AsyncGenerator<Link> {
+  let before: Position = { batchId: 0n, lastTransaction: 0n };
   for (;;) {
-    const rows = await listChain(tx, before.batchId);
-    const last = rows.at(-1);
-    if (!last) break;
-    const batches = await listBatches(tx, before.batchId, last.batchId);
-    const transactions = await listTransactions(tx, before.lastTransaction, last.lastTransaction);
-    const movements = await listMovements(tx, before.batchId, last.batchId);
-    for (const chain of rows) {
-      const { batchId, lastTransaction } = chain;
-      yield {
-        chain,
-        batch: batches.filter(({ id }) => id === batchId),
-        transactions: transactions.filter(
-          ({ id }) => id > before.lastTransaction && id <= lastTransaction,
-        ),
-        movements: movements.filter((row) => row.batchId === batchId),
-      };
-      before = chain;
-    }
+    const links = await inSnapshot((tx) => readPage(tx, before));
+    yield* links;
+    const last = links.at(-1)?.chain;
+    if (!last) return;
+    before = last;
   }
-  yield {
-    chain: undefined,
-    batch: await listStrangeBatches(tx, before.batchId),
-    transactions: await listStrangeTransactions(tx, before.lastTransaction),
-    movements: await listStrangeMovements(tx, before.batchId),
-  };
+}
+
+/** The next links; after the last one, what is beyond the chain. */
+async function readPage(tx: Tx, start: Position): Promise<Link[]> {
+  let before = start;
+  const rows = await listChain(tx, before.batchId);
+  const last = rows.at(-1);
+  if (!last)
+    return [
+      {
+        chain: undefined,
+        batch: await listStrangeBatches(tx, before.batchId),
+        transactions: await listStrangeTransactions(tx, before.lastTransaction),
+        movements: await listStrangeMovements(tx, before.batchId),
+      },
+    ];
+  const batches = await listBatches(tx, before.batchId, last.batchId);
+  const transactions = await listTransactions(tx, before.lastTransaction, last.lastTransaction);
+  const movements = await listMovements(tx, before.batchId, last.batchId);
+  return rows.map((chain) => {
+    const { batchId, lastTransaction } = chain;
+    const after = before.lastTransaction;
+    before = chain;
+    return {
+      chain,
+      batch: batches.filter(({ id }) => id === batchId),
+      transactions: transactions.filter(({ id }) => id > after && id <= lastTransaction),
+      movements: movements.filter((row) => row.batchId === batchId),
+    };
+  });
 }
 
 async function listChain(tx: Tx, after: bigint): Promise<ChainRow[]> {

@@ -1,6 +1,7 @@
 /**
- * Verifies the ledger of a database, and exports it for a verification elsewhere. Each reads one
- * snapshot, a few batches at a time, so memory does not grow with the ledger.
+ * Verifies the ledger of a database, and exports it for a verification elsewhere: a few batches at
+ * a time, so memory does not grow with the ledger. An export reads one snapshot; a verification,
+ * which runs every day, reads many short ones, so that it keeps no old rows of other tables alive.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
@@ -18,22 +19,30 @@ const DEADLINE_MS = 86_400_000;
 
 export type OnProgress = (batches: bigint, transactions: bigint) => void;
 
-/** @param onProgress is called after each batch */
-export function verifyLedger(
+/**
+ * @param onProgress is called after each batch
+ * @param signal aborts between two pages
+ * @throws the reason of the signal
+ */
+export async function verifyLedger(
   db: Db,
   anchors: readonly Anchor[],
   onProgress: OnProgress = () => {},
+  signal?: AbortSignal,
 ): Promise<Verdict> {
-  return inSnapshot(db, async (tx) => {
-    const walk = new Walk(anchors);
-    for await (const link of readLinks(tx)) {
-      walk.add(link);
-      if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
-    }
-    for (const { row, text } of await listAccountsOff(tx)) walk.report('account_off', row, text);
-    for (const { row, text } of await listDayEndsOff(tx)) walk.report('day_end_off', row, text);
-    return walk.end();
-  });
+  const walk = new Walk(anchors);
+  for await (const link of readLinks((work) => inSnapshot(db, work))) {
+    signal?.throwIfAborted();
+    walk.add(link);
+    if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
+  }
+  const [accounts, dayEnds] = await inSnapshot(db, async (tx) => [
+    await listAccountsOff(tx),
+    await listDayEndsOff(tx),
+  ]);
+  for (const { row, text } of accounts) walk.report('account_off', row, text);
+  for (const { row, text } of dayEnds) walk.report('day_end_off', row, text);
+  return walk.end();
 }
 
 /**
@@ -61,7 +70,7 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
   let count = 0;
   let head = 'none';
   yield journalHead();
-  for await (const { chain, transactions } of readLinks(tx)) {
+  for await (const { chain, transactions } of readLinks((work) => work(tx))) {
     if (!chain) break;
     const lines = transactions.map(({ line }) => parseJson(line) as { [key: string]: Json });
     const unnumbered = lines.flatMap(({ tx_log_no: no, operation_id: id }) =>
@@ -80,7 +89,7 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
 async function* exportedLines(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
   const end = { row: 'end', batches: 0, transactions: 0, movements: 0, head: '' };
   yield `${JSON.stringify({ row: 'export', format: 1 })}\n`;
-  for await (const { chain, batch, transactions, movements } of readLinks(tx)) {
+  for await (const { chain, batch, transactions, movements } of readLinks((work) => work(tx))) {
     if (!chain) break;
     yield `${chainLine(chain)}\n`;
     for (const { line } of [...batch, ...transactions, ...movements]) yield `${line}\n`;
