@@ -34,7 +34,10 @@ export interface ApiDeps {
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   periods: Periods;
-  reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport' | 'filesOf'>;
+  reports: Pick<
+    Reports,
+    'makeReconciliation' | 'listReports' | 'getReport' | 'renderReport' | 'listLines' | 'filesOf'
+  >;
   /** What this daemon runs. */
   roles: readonly Role[];
   /** Its process that sends webhooks, if it has one. */

@@ -146,7 +146,7 @@ function addDaemonRequests(program: Command): void {
       .requiredOption('--to <instant>', 'end of the period, RFC 3339')
       .addOption(
         new Option('--format <format>', 'format')
-          .choices(['json', 'csv', 'csv-zip', 'xlsx', 'html'])
+          .choices(['json', 'csv', 'csv-zip', 'xlsx', 'html', 'hledger'])
           .default('json'),
       )
       .option('--out <file>', 'write to this file instead of standard output'),

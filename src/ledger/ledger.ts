@@ -25,6 +25,7 @@ import { insertHolder, listDueHolders, readJournals } from './tokens/store.ts';
 import { type ObservedHolder, tokensOf } from './tokens/token-work.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
+export { COMMODITY_LINE, journalPosting, journalTransaction } from './chain/hledger.ts';
 export {
   type Anchor,
   exportJournal,

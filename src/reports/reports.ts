@@ -20,6 +20,14 @@ import {
 } from './make.ts';
 import type { Limits } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
+import { type LineLimits, linesOf, readLines } from './queries/lines.ts';
+import {
+  type LineFilter,
+  type LinePosition,
+  listLines,
+  type ReportLine,
+} from './queries/lines-store.ts';
+import { FORMATS, type ReportFormat } from './render/formats.ts';
 import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
@@ -36,6 +44,7 @@ export {
   listPeriods,
   type Moment,
 } from './periods/store.ts';
+export type { LinePosition, ReportLine } from './queries/lines-store.ts';
 export { csvCell } from './render/csv.ts';
 export { changeText, sentenceOf } from './render/drift-words.ts';
 export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
@@ -44,7 +53,7 @@ export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
 export { listSummaries } from './store.ts';
 
-export interface ReportSettings extends Limits, ShownSettings {
+export interface ReportSettings extends Limits, LineLimits, ShownSettings {
   /** Absent: reports are made on request only. */
   schedule?: Schedule | undefined;
   /** Absent: no files are written. */
@@ -52,13 +61,20 @@ export interface ReportSettings extends Limits, ShownSettings {
 }
 
 /** Defaults in milliseconds and rows. */
-export const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS: Limits & LineLimits = {
   readLagMs: 2_000,
   quiescenceMs: 30_000,
   overdueMs: 900_000,
   staleMs: 86_400_000,
   listMax: 1_000,
+  linesMax: 50_000,
+  journalMax: 200_000,
 };
+
+interface LinePage {
+  after?: LinePosition | undefined;
+  limit: number;
+}
 
 export interface Reports {
   /**
@@ -78,11 +94,22 @@ export interface Reports {
   }): Promise<store.ReportSummary[]>;
   /** @throws Failure `not_found` */
   getReport(id: string): Promise<store.Report>;
+  /** @throws Failure `not_found`, `conflict` when it has too many lines for the format */
+  renderReport(id: string, format: ReportFormat): Promise<string | Uint8Array<ArrayBuffer>>;
+  /**
+   * The transactions behind the totals of a report, in the order in which they took effect. Those
+   * of a kind and reason sum to its movements.
+   * @throws Failure `not_found`
+   */
+  listLines(id: string, filter: LineFilter, page: LinePage): Promise<ReportLine[]>;
   /** The files of a report in the folder or bucket of the setting, written or due. */
   filesOf(id: string): Promise<ReportFile[]>;
   /** Writes the files that are due. */
   writeFiles(now: Instant, signal?: AbortSignal): Promise<WrittenFiles>;
 }
+
+/** Of what is read of the ledger for one request. */
+const LINES_DEADLINE_MS = 60_000;
 
 /** Scheduled reports per pass. */
 const DUE_MAX = 10;
@@ -109,8 +136,23 @@ export function ledgerSetting(settings: EffectSettings): string {
   });
 }
 
+/** @throws Failure `not_found` */
+async function getReport(db: Db, id: string): Promise<store.Report> {
+  const report = await store.findReport(db, id);
+  if (!report) throw new Failure('not_found', `no report ${id}`);
+  return report;
+}
+
 export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Reports {
-  const { db, settings } = deps;
+  const { db, reads, settings } = deps;
+  const readOnly = <T>(work: (tx: Tx) => Promise<T>) =>
+    reads.begin(
+      async (tx) => {
+        await store.setReadOnly(tx);
+        return work(tx);
+      },
+      { snapshot: true, deadlineMs: LINES_DEADLINE_MS },
+    );
   return {
     async makeReconciliation({ from, to, requestedBy }) {
       assertPeriod({ from, to });
@@ -139,12 +181,17 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     async writeFiles(now, signal) {
       const { files } = settings;
       if (!files || !isDelivered(files)) return { written: [], failed: [] };
-      return writeDueFiles(db, files, now, signal);
+      return writeDueFiles(db, { ...files, limits: settings }, now, signal);
     },
-    async getReport(id) {
-      const report = await store.findReport(db, id);
-      if (!report) throw new Failure('not_found', `no report ${id}`);
-      return report;
+    getReport: (id) => getReport(db, id),
+    async renderReport(id, format) {
+      const report = await getReport(db, id);
+      const { lines, render } = FORMATS[format];
+      return render(report, await readOnly((tx) => readLines(tx, report, lines, settings)));
+    },
+    async listLines(id, filter, page) {
+      const report = await getReport(db, id);
+      return readOnly((tx) => listLines(tx, linesOf(report), filter, page));
     },
   };
 }

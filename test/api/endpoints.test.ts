@@ -191,6 +191,7 @@ describe('A report', () => {
       ['?format=xlsx', '', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
       ['?format=csv-zip', '', 'application/zip'],
       ['?format=html', 'text/csv', 'text/html'],
+      ['?format=hledger', '', 'text/plain'],
       ['', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8', 'text/html'],
       ['', 'text/csv', 'text/csv'],
       ['', 'image/png', 'application/json'],
@@ -200,7 +201,10 @@ describe('A report', () => {
       });
       expect(headers.get('content-type')).toContain(type);
     }
-    expect((await api.call('GET', `${path}?format=hledger`)).status).toBe(400);
+    expect((await api.call('GET', `${path}?format=pdf`)).status).toBe(400);
+    const lines = await api.call('GET', `${path}/lines?kind=give&reason_type=`);
+    expect(lines.body).toEqual({ data: [], next_cursor: null });
+    expect((await api.call('GET', `${path}/lines?cursor=MTI`)).body.code).toBe('invalid_cursor');
     expect((await api.call('GET', `${path}/files`)).body).toEqual({ data: [] });
   });
 

@@ -7,11 +7,13 @@ import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeProgram } from '../../src/cli/commands.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
-import { systemClock } from '../../src/kernel/clock.ts';
+import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { openApi, startServer, type TestApi } from '../api/rig.ts';
-import { ADDR_B, accepted, aWrite } from '../api/writes.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite } from '../api/writes.ts';
 import { useDatabase } from '../harness/database.ts';
+import { manualClock } from '../harness/manual-clock.ts';
 import { until } from '../harness/until.ts';
+import { openLedgerOfInserted } from '../ledger/fixture.ts';
 
 const HUGE = 9_007_199_254_740_993_000_000_001n;
 const COUNT = 503;
@@ -120,6 +122,28 @@ describe('tallyhook export operations', () => {
       expect(await readdir(folder)).toEqual(['all.csv']);
     },
   );
+});
+
+describe('tallyhook export lines', () => {
+  it('writes the transactions behind the totals of a report, with payer and payee', async () => {
+    const { clock } = api.deps;
+    const ledger = await openLedgerOfInserted({
+      ...{ db: database.db, clock: manualClock(clock.now()), daemonId: 'dmn_lines' },
+    });
+    while ((await ledger.runOnce(clock.now())).posted > 0);
+    const [from, to] = [isoText(clock.now() - 3_600_000), isoText(clock.now() + 3_600_000)];
+    const body = { kind: 'reconciliation', from, to };
+    const { id } = (await api.call('POST', '/api/reports', { body })).body;
+    const { code, out, err } = await run('export', 'lines', id, '--kind', 'transfer');
+    expect({ code, err }).toEqual({ code: 0, err: `1 lines, amounts ${HUGE} in total\n` });
+    const [head = '', row = ''] = out.split('\r\n');
+    expect(head).toMatch(/^effective_at,.*,payer,payee,reference/);
+    expect(row.toLowerCase()).toContain(`,transfer,,1,${HUGE},1,op_`);
+    const [payer, payee] = [ADDR_A, ADDR_B].map((addr) => `wallet:${addr.toLowerCase()}`);
+    expect(row.toLowerCase()).toContain(`,${payer},${payee} fees,`);
+    const none = await run('export', 'lines', id, '--account', 'operator:7', '--format', 'json');
+    expect(JSON.parse(none.out)).toEqual({ data: [] });
+  });
 });
 
 describe('tallyhook freeze and unfreeze', () => {

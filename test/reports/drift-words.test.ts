@@ -2,7 +2,7 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { FORMATS, type Report, sentenceOf } from '../../src/reports/reports.ts';
+import { type Report, sentenceOf } from '../../src/reports/reports.ts';
 import { addr, HOUR, makeWorld, START, type World } from './world.ts';
 
 const WHY = 'none of our operations explains it';
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => world.drop());
 
 it('The printed report says how many tokens left which wallet when, in its time zone', async () => {
-  const page = String(await FORMATS.html.render(report));
+  const page = String(await world.reports.renderReport(report.id, 'html'));
   const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
   expect(page).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);
   expect(page).not.toContain('2026-01-01T13:2');
@@ -34,12 +34,12 @@ it('The printed report says how many tokens left which wallet when, in its time 
 
 it('The CSV says it with instants', async () => {
   const { window_from: from, window_to: to } = WINDOW;
-  const csv = String(await FORMATS.csv.render(report));
+  const csv = String(await world.reports.renderReport(report.id, 'csv'));
   expect(csv).toContain(`3 tokens left wallet ${addr(1)} between ${from} and ${to}; ${WHY}.`);
 });
 
 it('The workbook says it in the time zone of the report', async () => {
-  const files = unzipSync((await FORMATS.xlsx.render(report)) as Uint8Array);
+  const files = unzipSync((await world.reports.renderReport(report.id, 'xlsx')) as Uint8Array);
   const book = Object.values(files).map((bytes) => Buffer.from(bytes).toString());
   const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
   expect(book.join('')).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);

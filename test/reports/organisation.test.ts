@@ -2,7 +2,7 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { FORMATS, type Report } from '../../src/reports/reports.ts';
+import type { Report } from '../../src/reports/reports.ts';
 import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
 /** Midnight of 1 January 2026 in Seoul. */
@@ -22,7 +22,7 @@ const made = (from: number) =>
   world.reports.makeReconciliation({ from, to: from + DAY, requestedBy: 'finance' });
 
 it('The printed report names the organisation, and the days of its time zone', async () => {
-  const page = String(await FORMATS.html.render(report));
+  const page = String(await world.reports.renderReport(report.id, 'html'));
   expect(page).toContain('<title>Ada &amp; Söhne: Reconciliation 2026-01-01 to 2026-01-02');
   expect(page).toContain('<p class="owner">Ada &amp; Söhne</p>');
   expect(page).toContain('2026-01-02 00:00:00 (Asia/Seoul)');
@@ -31,23 +31,23 @@ it('The printed report names the organisation, and the days of its time zone', a
 });
 
 it('A period that does not begin at midnight of the zone has its times in the title', async () => {
-  const page = String(await FORMATS.html.render(await made(START)));
+  const page = String(await world.reports.renderReport((await made(START)).id, 'html'));
   expect(page).toContain('Reconciliation 2026-01-01 09:00:00 to 2026-01-02 09:00:00');
 });
 
 it('The workbook has times of the zone, the CSV and the JSON have instants with an offset', async () => {
-  const files = unzipSync((await FORMATS.xlsx.render(report)) as Uint8Array);
+  const files = unzipSync((await world.reports.renderReport(report.id, 'xlsx')) as Uint8Array);
   const book = Object.values(files)
     .map((bytes) => Buffer.from(bytes).toString())
     .join('');
   expect(book).toContain('since (Asia/Seoul)');
   expect(book).toContain('2026-01-01 00:00:00');
   expect(book).not.toContain('2025-12-31T15:00:00.000Z');
-  const csv = String(await FORMATS.csv.render(report));
+  const csv = String(await world.reports.renderReport(report.id, 'csv'));
   expect(csv).toContain('report,organisation,Ada & Söhne,');
   expect(csv).toContain('report,time zone,Asia/Seoul,');
   expect(csv).toContain('report,from,2025-12-31T15:00:00.000Z,');
-  const json = JSON.parse(String(await FORMATS.json.render(report)));
+  const json = JSON.parse(String(await world.reports.renderReport(report.id, 'json')));
   expect(json.content).toMatchObject({ organisation: 'Ada & Söhne', time_zone: 'Asia/Seoul' });
   expect(json.content.period.from).toBe('2025-12-31T15:00:00.000Z');
 });

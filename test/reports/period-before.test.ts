@@ -2,7 +2,6 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { FORMATS } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, START, type World } from './world.ts';
 
 /** Clocks in Berlin are set forward at 1:00 UTC on 29 March 2026. */
@@ -101,11 +100,11 @@ it('Each movement has its figures of the period before, in every format', async 
   ]);
   expect(report.content.fees).toBe('0');
   expect(report.content.movements.before).toMatchObject({ fees: '5' });
-  const page = String(await FORMATS.html.render(report));
+  const page = String(await world.reports.renderReport(report.id, 'html'));
   expect(page).toContain('Amount before');
   expect(page).toContain('Before: from 2026-01-01 01:00:00');
-  const csv = String(await FORMATS.csv.render(report));
+  const csv = String(await world.reports.renderReport(report.id, 'csv'));
   expect(csv).toMatch(/^movements before,receive_from,shop,1,30,2/m);
-  const book = unzipSync((await FORMATS.xlsx.render(report)) as Uint8Array);
+  const book = unzipSync((await world.reports.renderReport(report.id, 'xlsx')) as Uint8Array);
   expect(Buffer.from(book['xl/workbook.xml'] ?? []).toString()).toContain('movements before');
 });

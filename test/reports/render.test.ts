@@ -2,6 +2,7 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
+import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv } from '../../src/reports/render/csv.ts';
 import { renderCsvZip } from '../../src/reports/render/csv-zip.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
@@ -52,8 +53,8 @@ describe('XLSX', () => {
     xml.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
 
   it('The workbook has a sheet per section, and every text and every figure of the CSV', async () => {
-    const files = unzipSync(await renderXlsx(report));
-    const [head = [], ...rows] = readCsv(renderCsv(report));
+    const files = unzipSync(await renderXlsx(report, NO_LINES));
+    const [head = [], ...rows] = readCsv(renderCsv(report, NO_LINES));
     const shown = (cell: string) =>
       cell.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z/g, '$1 $2');
     const sections = [...new Set(rows.map(([section]) => section))];
@@ -70,7 +71,7 @@ describe('XLSX', () => {
   });
 
   it('A number of more than 15 digits is text, so that no digit is lost', async () => {
-    const files = unzipSync(await renderXlsx(report));
+    const files = unzipSync(await renderXlsx(report, NO_LINES));
     const strings = text(files['xl/sharedStrings.xml']);
     expect(strings).toContain(`${HUGE + 60n}`);
     const numbers = Object.entries(files).flatMap(([name, bytes]) =>
@@ -83,7 +84,7 @@ describe('XLSX', () => {
 
 describe('CSV', () => {
   it('Every CSV line has the same columns, and every figure is exact', () => {
-    const [head = [], ...rows] = readCsv(renderCsv(report));
+    const [head = [], ...rows] = readCsv(renderCsv(report, NO_LINES));
     expect(new Set(rows.map((row) => row.length))).toEqual(new Set([head.length]));
     const at = (row: string[], column: string) => row[head.indexOf(column)];
     const drift = rows.find((row) => at(row, 'section') === 'break');
@@ -111,7 +112,7 @@ describe('CSV', () => {
   });
 
   it('CSV escapes formulas and quotes, and leaves negative numbers unchanged', () => {
-    const text = renderCsv(report);
+    const text = renderCsv(report, NO_LINES);
     expect(text).toContain(`"'=cmd|""/c calc""!A1"`);
     expect(text).toContain('"<script>alert(1)</script>, ""x""\n"');
     expect(text).toContain(",'@ann,");
@@ -122,8 +123,8 @@ describe('CSV', () => {
 
 describe('CSV in a ZIP archive', () => {
   it('There is a CSV per section, in order, with every cell of the single CSV', () => {
-    const files = Object.entries(unzipSync(renderCsvZip(report)));
-    const [head = [], ...rows] = readCsv(renderCsv(report));
+    const files = Object.entries(unzipSync(renderCsvZip(report, NO_LINES)));
+    const [head = [], ...rows] = readCsv(renderCsv(report, NO_LINES));
     const sections = [...new Set(rows.map(([section]) => section))];
     const nameOf = (section = '', index = 0) =>
       `${String(index + 1).padStart(2, '0')}-${section.replaceAll(' ', '-')}.csv`;
@@ -141,7 +142,7 @@ describe('CSV in a ZIP archive', () => {
   });
 
   it('The same report gives the same bytes', () => {
-    expect(renderCsvZip(report)).toEqual(renderCsvZip({ ...report }));
+    expect(renderCsvZip(report, NO_LINES)).toEqual(renderCsvZip({ ...report }, NO_LINES));
   });
 });
 

@@ -33,7 +33,7 @@ export function addExplain(program: Command): void {
 export function addExport(program: Command): void {
   const group = program
     .command('export')
-    .description('export operations, or the ledger with its hash chain');
+    .description('export operations, the lines of a report, or the ledger with its hash chain');
   const examples = [
     'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
     'npx tallyhook export operations --format ndjson --state undecided',
@@ -52,6 +52,7 @@ export function addExport(program: Command): void {
       .option('--out <file>', 'write to this file instead of standard output'),
     ...examples,
   ).action(async (options) => exit((await import('./operations.ts')).exportOperations(options)));
+  addLines(group);
   withExamples(
     group
       .command('ledger')
@@ -69,4 +70,22 @@ export function addExport(program: Command): void {
     'npx tallyhook export ledger --format hledger --out ledger.journal\n' +
       '  hledger -f ledger.journal check',
   ).action(async (options) => exit((await import('./ledger.ts')).exportLedgerTo(options)));
+}
+
+function addLines(group: Command): void {
+  withExamples(
+    withRemote(group.command('lines'), 'key with the scope read')
+      .description('export the transactions behind the totals of a report')
+      .argument('<report>', 'id of the report')
+      .option('--kind <kind>', 'only those of a kind, such as give')
+      .option('--reason <reason>', 'only those with this reason; empty: those without one')
+      .option('--account <account>', 'only those of an account, such as operator:7')
+      .addOption(
+        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    'npx tallyhook export lines rep_… --kind give --reason welcome --out welcome.csv',
+  ).action(async (report, options) =>
+    exit((await import('./operations.ts')).exportLines(report, options)),
+  );
 }

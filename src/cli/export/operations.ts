@@ -1,6 +1,6 @@
 /**
- * `tallyhook export`: writes the operations of a running daemon to a file, page by page, so that
- * memory does not grow with their number. A file gets its final name when it is complete.
+ * `tallyhook export operations` and `export lines`: writes a list of a running daemon to a file,
+ * page by page, so that memory does not grow with it. A file gets its final name when it is whole.
  */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
@@ -19,25 +19,76 @@ const COLUMNS = [
   ...['to_addr', 'operation_no', 'contract_id', 'token_id', 'amount', 'fee_amount', 'reason_type'],
   ...['reference', 'sent_at', 'answered_at', 'settled_at', 'effective_at', 'recorded_at', 'source'],
 ];
+const LINE_COLUMNS = [
+  ...['effective_at', 'transaction_id', 'kind', 'reason_type', 'operations', 'amount', 'fees'],
+  ...['operation_id', 'tx_app_no', 'tx_log_no', 'payer', 'payee', 'reference', 'reverses'],
+  ...['effective_basis', 'recorded_at'],
+];
 const PAGE = 500;
 const PROGRESS_EVERY = 10_000;
 
 interface ExportOptions extends Remote {
-  since?: string;
-  until?: string;
-  state?: string;
   kind?: string;
   format: 'csv' | 'ndjson' | 'json';
   out?: string;
 }
 
+interface OperationOptions extends ExportOptions {
+  since?: string;
+  until?: string;
+  state?: string;
+}
+
+interface LineOptions extends ExportOptions {
+  reason?: string;
+  account?: string;
+}
+
 type Row = { [member: string]: Json };
 
+/** What is exported: its path with the filters, its columns in CSV, and its name. */
+interface Export {
+  path: string;
+  query: Record<string, string | undefined>;
+  columns: readonly string[];
+  what: string;
+  /** Fields that are only in CSV. */
+  more?: (row: Row) => Row;
+}
+
 /** @throws Failure `bad_setting` */
-export async function exportOperations(options: ExportOptions): Promise<number> {
+export function exportOperations(options: OperationOptions): Promise<number> {
+  const { since, state, kind } = options;
   // Operations recorded during the export are left out, so that it ends and can be repeated.
   const until = options.until ?? isoText(systemClock.now());
-  const texts = Readable.from(format(options.format, fetchRows({ ...options, until })));
+  const query = { until, since, state, kind };
+  return exportRows(options, {
+    ...{ path: '/api/operations', query, columns: COLUMNS, what: 'operations' },
+  });
+}
+
+/** @throws Failure `bad_setting` */
+export function exportLines(id: string, options: LineOptions): Promise<number> {
+  const { kind, reason, account } = options;
+  return exportRows(options, {
+    path: `/api/reports/${encodeURIComponent(id)}/lines`,
+    query: { kind, account, reason_type: reason },
+    ...{ columns: LINE_COLUMNS, what: 'lines', more: partiesOf },
+  });
+}
+
+/** Who paid and who received. */
+function partiesOf({ entries }: Row): Row {
+  const accounts = (isPayer: boolean) =>
+    (entries as Row[])
+      .filter(({ amount }) => String(amount).startsWith('-') === isPayer)
+      .map(({ account }) => account)
+      .join(' ');
+  return { payer: accounts(true), payee: accounts(false) };
+}
+
+async function exportRows(options: ExportOptions, of: Export): Promise<number> {
+  const texts = Readable.from(format(options.format, fetchRows(options, of), of));
   if (options.out === undefined) {
     await pipeline(texts, standardOutput()).catch((error: NodeJS.ErrnoException) => {
       // The reading program, such as head, has ended.
@@ -65,38 +116,40 @@ function standardOutput(): Writable {
   });
 }
 
-async function* fetchRows(options: ExportOptions & { until: string }): AsyncGenerator<Row> {
-  const query = new URLSearchParams({ limit: String(PAGE), until: options.until });
-  for (const name of ['since', 'state', 'kind'] as const) {
-    const value = options[name];
+async function* fetchRows(
+  remote: Remote,
+  { path, query: given, what }: Export,
+): AsyncGenerator<Row> {
+  const query = new URLSearchParams({ limit: String(PAGE) });
+  for (const [name, value] of Object.entries(given))
     if (value !== undefined) query.set(name, value);
-  }
   let count = 0;
   let amount = 0n;
   for (let cursor: string | null = ''; cursor !== null; ) {
     if (cursor !== '') query.set('cursor', cursor);
-    const text = await callDaemon(options, { method: 'GET', path: `/api/operations?${query}` });
+    const text = await callDaemon(remote, { method: 'GET', path: `${path}?${query}` });
     const page = parseJson(text) as { data: Row[]; next_cursor: string | null };
     yield* page.data;
     count += page.data.length;
     amount += sumOf(page.data.map((row) => wholeOf(row.amount) ?? 0n));
     cursor = page.next_cursor;
-    if (cursor !== null && count % PROGRESS_EVERY === 0)
-      process.stderr.write(`${count} operations\n`);
+    if (cursor !== null && count % PROGRESS_EVERY === 0) process.stderr.write(`${count} ${what}\n`);
   }
   // To compare with what arrived where the file is read.
-  process.stderr.write(`${count} operations, amounts ${amount} in total\n`);
+  process.stderr.write(`${count} ${what}, amounts ${amount} in total\n`);
 }
 
 async function* format(
   name: ExportOptions['format'],
   rows: AsyncGenerator<Row>,
+  { columns, more = () => ({}) }: Export,
 ): AsyncGenerator<string> {
-  if (name === 'csv') yield `${COLUMNS.join(',')}\r\n`;
+  if (name === 'csv') yield `${columns.join(',')}\r\n`;
   if (name === 'json') yield '{"data":[';
   let isFirst = true;
   for await (const row of rows) {
-    if (name === 'csv') yield `${COLUMNS.map((column) => cellOf(row[column])).join(',')}\r\n`;
+    const cells = { ...row, ...more(row) };
+    if (name === 'csv') yield `${columns.map((column) => cellOf(cells[column])).join(',')}\r\n`;
     else if (name === 'ndjson') yield `${jsonText(row)}\n`;
     else yield `${isFirst ? '\n' : ',\n'}${jsonText(row)}`;
     isFirst = false;
@@ -104,7 +157,7 @@ async function* format(
   if (name === 'json') yield '\n]}\n';
 }
 
-/** Fields that are not text, such as the error of a rejected write, have no column. */
+/** Fields with members, such as the error of a rejected write, have no column. */
 function cellOf(value: Json | undefined): string {
-  return typeof value === 'string' ? csvCell(value) : '';
+  return typeof value === 'string' || typeof value === 'number' ? csvCell(value) : '';
 }

@@ -9,15 +9,44 @@ import { assert } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 
 const COMMODITY = '"service_token"';
+/** The mark after 1000 says that amounts have no decimals. */
+export const COMMODITY_LINE = `commodity 1000. ${COMMODITY}\n`;
 
 type Line = { [key: string]: Json };
 
-/** The first lines of a journal. The mark after 1000 says that amounts have no decimals. */
+/** The first lines of the journal of a ledger. */
 export function journalHead(): string {
-  return (
-    '; The ledger of Tallyhook. Check it with: hledger -f <this file> check\n' +
-    `commodity 1000. ${COMMODITY}\n`
-  );
+  return `; The ledger of Tallyhook. Check: hledger -f <this file> check\n${COMMODITY_LINE}`;
+}
+
+/** @param postings of `journalPosting` */
+export function journalTransaction(transaction: {
+  /** `YYYY-MM-DD`, also with a secondary date. */
+  date: string;
+  operationId: Json | undefined;
+  about: (Json | undefined)[];
+  tags: Record<string, Json | undefined>;
+  postings: readonly string[];
+}): string {
+  const { date, operationId, about, tags, postings } = transaction;
+  const code = operationId == null ? '' : ` (${oneLine(operationId)})`;
+  const words = about.flatMap((part) => (part == null ? [] : [oneLine(part)]));
+  return [
+    `${date}${code} ${words.join(' ')}`,
+    `    ; ${Object.entries(tags).flatMap(tagOf).join(', ')}`,
+    ...postings,
+    '',
+  ].join('\n');
+}
+
+/** @param assertion `=*` is for the balance of an account with the accounts below it */
+export function journalPosting(
+  account: string,
+  amount: string,
+  balance: string,
+  assertion: '=' | '=*' = '=',
+): string {
+  return `    ${account}  ${amount} ${COMMODITY} ${assertion} ${balance} ${COMMODITY}`;
 }
 
 /** One transaction. @param line of an exported ledger, parsed without loss */
@@ -30,19 +59,13 @@ export function journalEntry(line: Line): string {
     tx: tx_log_no === null ? null : `${tx_app_no}/${tx_log_no}`,
     ...{ reverses, reference },
   };
-  const head = `${dayOf(recorded_at)}=${dayOf(effective_at)}`;
-  const code = operation_id === null ? '' : ` (${oneLine(operation_id)})`;
-  const about = [kind, reason_type].flatMap((part) => (part === null ? [] : [oneLine(part)]));
-  return [
-    `${head}${code} ${about.join(' ')}`,
-    `    ; ${Object.entries(tags).flatMap(tagOf).join(', ')}`,
-    ...(entries as Line[]).map(postingOf),
-    '',
-  ].join('\n');
-}
-
-function postingOf({ account, amount, balance_after }: Line): string {
-  return `    ${account}  ${amount} ${COMMODITY} = ${balance_after} ${COMMODITY}`;
+  return journalTransaction({
+    date: `${dayOf(recorded_at)}=${dayOf(effective_at)}`,
+    ...{ operationId: operation_id, about: [kind, reason_type], tags },
+    postings: (entries as Line[]).map(({ account, amount, balance_after: balance }) =>
+      journalPosting(String(account), String(amount), String(balance)),
+    ),
+  });
 }
 
 function dayOf(instant: Json | undefined): string {

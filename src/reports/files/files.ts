@@ -5,11 +5,12 @@
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Db } from '../../db/connect.ts';
+import type { Db, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import { must } from '../../kernel/errors.ts';
+import { Failure, must } from '../../kernel/errors.ts';
+import { type LineLimits, readLines } from '../queries/lines.ts';
 import { FORMATS, type ReportFormat } from '../render/formats.ts';
-import { findReport, type ReportSummary } from '../store.ts';
+import { findReport, type Report, type ReportSummary } from '../store.ts';
 import { type BucketSettings, putObject, uriOf } from './bucket.ts';
 import { type DueFile, markFailed, markWritten, takeDueFile } from './store.ts';
 
@@ -61,7 +62,7 @@ function nameOf({ id, kind, periodFrom, periodTo }: Named, format: ReportFormat)
 /** Writes the files that are due; a failed one is due again after a growing delay. */
 export async function writeDueFiles(
   db: Db,
-  files: FileSettings,
+  files: FileSettings & { limits: LineLimits },
   now: Instant,
   signal?: AbortSignal,
 ): Promise<WrittenFiles> {
@@ -74,7 +75,7 @@ export async function writeDueFiles(
 /** False when no file is due. */
 function writeNext(
   db: Db,
-  files: FileSettings,
+  files: FileSettings & { limits: LineLimits },
   now: Instant,
   done: WrittenFiles,
 ): Promise<boolean> {
@@ -83,14 +84,16 @@ function writeNext(
     if (!due) return false;
     const report = must(await findReport(tx, due.reportId), 'report of a file');
     const path = pathOf(files, report, due.format);
-    const { render, mediaType, isText } = FORMATS[due.format];
-    const content = await render(report);
+    const { mediaType, isText } = FORMATS[due.format];
+    const content = await contentOf(tx, report, due.format, files.limits);
     const problem =
-      files.folder === undefined
-        ? await putObject(must(files.bucket, 'bucket'), nameOf(report, due.format), {
-            ...{ content, mediaType: isText ? `${mediaType}; charset=utf-8` : mediaType },
-          })
-        : await writeWhole(path, content);
+      content instanceof Failure
+        ? content.message
+        : files.folder === undefined
+          ? await putObject(must(files.bucket, 'bucket'), nameOf(report, due.format), {
+              ...{ content, mediaType: isText ? `${mediaType}; charset=utf-8` : mediaType },
+            })
+          : await writeWhole(path, content);
     if (problem === undefined) {
       await markWritten(tx, due, path, now);
       done.written.push(path);
@@ -100,6 +103,17 @@ function writeNext(
     }
     return true;
   });
+}
+
+/** A failure is what the report does not allow. */
+async function contentOf(tx: Tx, report: Report, format: ReportFormat, limits: LineLimits) {
+  const { lines, render } = FORMATS[format];
+  try {
+    return await render(report, await readLines(tx, report, lines, limits));
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
 }
 
 function retryAt({ attempts }: DueFile, now: Instant): Instant {

@@ -8,8 +8,11 @@ import { isoText } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Movement, RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
+import type { ReportLines } from '../queries/lines.ts';
+import type { ReportLine } from '../queries/lines-store.ts';
 import type { Report } from '../store.ts';
 import { wordsOf } from './finding-words.ts';
+import { numberOf } from './journal.ts';
 
 const COLUMNS = [
   'section',
@@ -29,13 +32,18 @@ const COLUMNS = [
   'words',
   'evidence',
   'next',
+  'operation',
+  'number',
+  'payer',
+  'payee',
+  'reference',
 ] as const;
 type Column = (typeof COLUMNS)[number];
 /** One figure, finding or account; `section` is always there. */
 export type Line = Partial<Record<Column, string | number | null>>;
 
-export function renderCsv(report: Report): string {
-  return csvText(COLUMNS, linesOf(report));
+export function renderCsv(report: Report, lines: ReportLines): string {
+  return csvText(COLUMNS, linesOf(report, lines));
 }
 
 export function csvText(columns: readonly Column[], lines: readonly Line[]): string {
@@ -49,8 +57,8 @@ type TimeText = (iso: string) => string;
  * The lines by section, with the columns that each uses beside its name.
  * @param timeText how sentences show an instant
  */
-export function sectionsOf(report: Report, timeText?: TimeText) {
-  const sections = Map.groupBy(linesOf(report, timeText), ({ section }) => String(section));
+export function sectionsOf(report: Report, lines: ReportLines, timeText?: TimeText) {
+  const sections = Map.groupBy(linesOf(report, lines, timeText), ({ section }) => String(section));
   return [...sections].map(([section, lines]) => ({
     section,
     columns: COLUMNS.filter(
@@ -61,7 +69,7 @@ export function sectionsOf(report: Report, timeText?: TimeText) {
 }
 
 /** The lines of a report, in the order of its sections. */
-function linesOf(report: Report, timeText?: TimeText): Line[] {
+function linesOf(report: Report, lines: ReportLines, timeText?: TimeText): Line[] {
   const { content } = report;
   const { movements, own_accounts: own, breaks, open_items: open } = content;
   return [
@@ -100,7 +108,29 @@ function linesOf(report: Report, timeText?: TimeText): Line[] {
         count,
       })),
     ),
+    ...lines.listed.map(lineOf),
+    ...leftOutOf(report, lines),
   ];
+}
+
+/** A transaction of the period; those of a kind and reason sum to its movements. */
+function lineOf(line: ReportLine): Line {
+  const { kind: item, reasonType: detail, operations: count, entries } = line;
+  const accounts = (isPayer: boolean) =>
+    entries.flatMap(({ account, amount }) => (amount < 0n === isPayer ? [account] : [])).join(' ');
+  return {
+    ...{ section: 'lines', item, detail, count },
+    ...{ amount: `${line.amount}`, fees: `${line.fees}`, since: isoText(line.effectiveAt) },
+    operation: line.operationId ?? `transaction:${line.transaction}`,
+    number: numberOf(line),
+    ...{ payer: accounts(true), payee: accounts(false), reference: line.reference },
+  };
+}
+
+function leftOutOf({ id }: Report, { listed, total }: ReportLines): Line[] {
+  const count = total - listed.length;
+  const next = `npx tallyhook export lines ${id} --out lines.csv`;
+  return count > 0 ? [{ section: 'lines', item: 'not listed here', count, next }] : [];
 }
 
 function movementLines(section: string, movements: readonly Movement[]): Line[] {

@@ -39,7 +39,7 @@ export function renderHtml(report: Report): string {
 ${headPart(report, title)}
 ${findingsPart('Breaks', content.breaks, 'There are no breaks.', columns)}
 ${findingsPart('Open items', content.open_items, 'There are no open items.', columns)}
-${movementsPart(content)}
+${movementsPart(report)}
 ${rollForwardPart(content)}
 ${priorPeriodPart(content)}
 ${walletsPart(content)}
@@ -138,7 +138,8 @@ function listText(values: readonly Json[]): string {
     .join(', ');
 }
 
-function movementsPart({ movements, fees, time_zone: zone }: ReconciliationContent): Html {
+function movementsPart({ id, content }: Report): Html {
+  const { movements, fees, time_zone: zone } = content;
   const { before } = movements;
   const earlier: Column<Movement>[] = [
     { head: 'Operations before', number: true, of: (row) => grouped(row.before?.operations ?? 0) },
@@ -166,7 +167,9 @@ ${localText(before.to, zone)}, as known now. Fees:
 ${rows}
 ${bounded(movements.listed.length, movements.total)}
 <p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>
-${compared ?? ''}`;
+${compared ?? ''}
+<p class="note">The transactions behind each total: section <em>lines</em> of the CSV and the
+workbook, or <code>npx tallyhook export lines ${id}</code>.</p>`;
 }
 
 function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Column<Row>[] {

@@ -4,6 +4,7 @@
  * time zone of the report.
  */
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
+import type { ReportLines } from '../queries/lines.ts';
 import type { Report } from '../store.ts';
 import { type Line, sectionsOf } from './csv.ts';
 import { localText, withLocal } from './local-time.ts';
@@ -11,9 +12,9 @@ import { localText, withLocal } from './local-time.ts';
 const DIGITS_MAX = 15;
 const BOLD = { fontWeight: 'bold' } as const;
 
-export function renderXlsx(report: Report): Promise<Buffer> {
+export function renderXlsx(report: Report, lines: ReportLines): Promise<Buffer> {
   const zone = report.content.time_zone;
-  const sections = sectionsOf(report, (iso) => localText(iso, zone));
+  const sections = sectionsOf(report, lines, (iso) => localText(iso, zone));
   return writeWorkbook(sections.map((part) => sheetOf(part, zone))).toBuffer();
 }
 

@@ -105,20 +105,21 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
           [FORMATS['csv-zip'].mediaType]: { schema: binary },
           [FORMATS.xlsx.mediaType]: { schema: binary },
           'text/html': { schema: z.string() },
+          'text/plain': { schema: z.string().openapi({ description: 'A journal of hledger' }) },
         },
       },
       ...problemsOf('get', false),
     },
     async handle({ params, query }, c) {
-      const found = await reports.getReport(params.id);
+      const { id } = params;
       const format = query.format ?? acceptedFormat(c.req.header('accept'));
-      const { mediaType, extension, isText, render } = FORMATS[format];
-      const rendered = await render(found);
+      const { mediaType, extension, isText } = FORMATS[format];
+      const rendered = await reports.renderReport(id, format);
       if (format === 'json') return reply(c, String(rendered));
       const disposition = format === 'html' ? 'inline' : 'attachment';
       return c.body(rendered, 200, {
         'content-type': `${mediaType}${isText ? '; charset=utf-8' : ''}`,
-        'content-disposition': `${disposition}; filename="${found.id}.${extension}"`,
+        'content-disposition': `${disposition}; filename="${id}.${extension}"`,
         // Opened on its own, the page runs no script and loads nothing.
         'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
         'x-content-type-options': 'nosniff',

@@ -11,6 +11,7 @@ const FORMATS = [
   ['xlsx', 'XLSX', 'xlsx'],
   ['csv', 'CSV', 'csv'],
   ['csv-zip', 'CSV files', 'zip'],
+  ['hledger', 'hledger', 'journal'],
   ['json', 'JSON', 'json'],
 ] as const;
 type Format = (typeof FORMATS)[number];

@@ -1,0 +1,73 @@
+/**
+ * A report as a journal of hledger: the opening balances, the transactions of the period in the
+ * order in which they took effect, each with the balances after it, and at the end the closing
+ * balances that the report states. So `hledger check` proves the roll-forward of the report. Days
+ * are those of UTC.
+ */
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { COMMODITY_LINE, journalPosting, journalTransaction } from '../../ledger/ledger.ts';
+import type { ReportLines } from '../queries/lines.ts';
+import type { ReportLine } from '../queries/lines-store.ts';
+import type { Report } from '../store.ts';
+
+export function renderJournal(report: Report, { listed, openings }: ReportLines): string {
+  const { content, periodFrom, periodTo, id, hash } = report;
+  const balances = new Map<string, bigint>();
+  const post = ({ account, amount }: { account: string; amount: bigint }) => {
+    const balance = (balances.get(account) ?? 0n) + amount;
+    balances.set(account, balance);
+    return journalPosting(account, `${amount}`, `${balance}`);
+  };
+  return [
+    `; Reconciliation ${isoText(periodFrom)} to ${isoText(periodTo)}: ${content.headline}\n`,
+    `; Report ${id}, SHA-256 of its content ${hash}\n`,
+    '; Check it with: hledger -f <this file> check\n',
+    `${COMMODITY_LINE}\n`,
+    balancesOf(report, 'opening', openings.map(post)),
+    ...listed.map((line) => transactionOf(line, line.entries.map(post))),
+    balancesOf(report, 'closing', []),
+    `; ${listed.length} transactions\n`,
+  ].join('');
+}
+
+/** Postings and, after them, the balances of the report: per kind of account, and of own ones. */
+function balancesOf(
+  { id, content, periodFrom, periodTo }: Report,
+  column: 'opening' | 'closing',
+  postings: readonly string[],
+): string {
+  const at = column === 'opening' ? periodFrom : Math.max(periodFrom, periodTo - 1);
+  return `${journalTransaction({
+    date: dayOf(at),
+    ...{ operationId: null, about: [`${column} balances`], tags: { report: id } },
+    postings: [
+      ...postings,
+      ...content.roll_forward.map((row) => journalPosting(row.name, '0', row[column], '=*')),
+      ...content.own_accounts.listed.map((row) => journalPosting(row.name, '0', row[column])),
+    ],
+  })}\n`;
+}
+
+function transactionOf(line: ReportLine, postings: readonly string[]): string {
+  const { kind, reasonType, operationId, reverses, reference } = line;
+  return `${journalTransaction({
+    date: dayOf(line.effectiveAt),
+    ...{ operationId, about: [kind, reasonType], postings },
+    tags: {
+      ...{ transaction: line.transaction, effective: isoText(line.effectiveAt) },
+      ...{ basis: line.effectiveBasis, recorded: isoText(line.recordedAt) },
+      tx: numberOf(line),
+      ...{ reverses, reference },
+    },
+  })}\n`;
+}
+
+/** The number of the service, with the number of the app before it where that is known. */
+export function numberOf({ txAppNo, txLogNo }: ReportLine): string | null {
+  if (txLogNo === null) return null;
+  return txAppNo === null ? `${txLogNo}` : `${txAppNo}/${txLogNo}`;
+}
+
+function dayOf(at: Instant): string {
+  return isoText(at).slice(0, 10);
+}

@@ -1,0 +1,154 @@
+/** The lines behind the totals of a report: they sum to it, and they stay as they were. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { renderJournal } from '../../src/reports/render/journal.ts';
+import type { LinePosition, Report, ReportLine } from '../../src/reports/reports.ts';
+import { addr, balancedWorld, HUGE, START, type World } from './world.ts';
+
+const HLEDGER = '/usr/bin/hledger';
+const NEWEST = { wallet: addr(5), amount: 7_000n };
+let world: World;
+let report: Report;
+let before: ReportLine[];
+
+/** A second give of the same reason, and a transfer that is reversed. */
+beforeAll(async () => {
+  world = await balancedWorld({ settings: { linesMax: 4 } });
+  await world.operation({ reason_type: 'welcome', amount: 5 });
+  const reversed = await world.operation({
+    ...{ kind: 'transfer', from_addr: addr(2), to_addr: addr(1), operation_no: null },
+    ...{ amount: 9, fee_amount: 1, reason_type: null },
+  });
+  await world.post();
+  await world.sql(
+    `update tallyhook.operations set state = 'not_executed' where id = '${reversed}'`,
+  );
+  await world.post();
+  report = await world.report();
+  before = await allLines();
+});
+afterAll(() => world.drop());
+
+async function allLines(filter = {}, limit = 2): Promise<ReportLine[]> {
+  const found: ReportLine[] = [];
+  for (let after: LinePosition | undefined; ; ) {
+    const page = await world.reports.listLines(report.id, filter, { after, limit });
+    const last = page.at(-1);
+    if (!last) return found;
+    found.push(...page);
+    after = { at: last.effectiveAt, transaction: last.transaction };
+  }
+}
+
+const sum = (values: bigint[]) => values.reduce((total, value) => total + value, 0n);
+
+it('The lines of each kind and reason sum to the movements of the report', async () => {
+  const { listed } = report.content.movements;
+  expect(listed.map(({ kind, reason_type: reason }) => [kind, reason])).toEqual([
+    ['give', 'welcome'],
+    ['receive_from', 'shop'],
+    ['transfer', null],
+  ]);
+  for (const { kind, reason_type: reasonType, operations, amount, fees } of listed) {
+    const lines = await allLines({ kind, reasonType });
+    expect(lines.reduce((count, line) => count + line.operations, 0)).toBe(operations);
+    expect(`${sum(lines.map((line) => line.amount))}`).toBe(amount);
+    expect(`${sum(lines.map((line) => line.fees))}`).toBe(fees);
+  }
+  const reversal = before.find(({ reverses }) => reverses !== null);
+  expect(reversal).toMatchObject({ kind: 'transfer', operations: -1, amount: -9n, fees: -1n });
+});
+
+it('Opening balances and the entries of the lines sum to the closing of the roll-forward', () => {
+  const entries = before.flatMap((line) => line.entries);
+  for (const { name, opening, closing } of report.content.roll_forward) {
+    const own = entries.filter(({ account }) => account.split(':')[0] === name);
+    expect(`${BigInt(opening) + sum(own.map(({ amount }) => amount))}`).toBe(closing);
+  }
+});
+
+it('Pages have each line once, in the order in which they took effect', async () => {
+  const order = before.map(({ effectiveAt, transaction }) => [effectiveAt, transaction]);
+  expect(new Set(before.map(({ transaction }) => transaction)).size).toBe(before.length);
+  expect(order).toEqual(
+    order.toSorted(([a, x], [b, y]) => Number(a) - Number(b) || Number(x) - Number(y)),
+  );
+  expect(await allLines({}, 500)).toEqual(before);
+  const own = await allLines({ account: 'OPERATOR:7' });
+  expect(own.map(({ kind }) => kind)).toEqual(own.map(() => 'give'));
+  expect(own).toHaveLength(2);
+});
+
+it('Every spreadsheet has the lines, and says how many more there are', async () => {
+  const csv = String(await world.reports.renderReport(report.id, 'csv'));
+  const lines = csv.split('\r\n').filter((line) => line.startsWith('lines,'));
+  expect(lines).toHaveLength(5);
+  expect(lines[0]).toContain(`operator:7,wallet:${addr(1)}`);
+  expect(csv).toContain(`1/${HUGE}`);
+  expect(lines.at(-1)).toContain(`,${before.length - 4},`);
+  expect(lines.at(-1)).toContain(`npx tallyhook export lines ${report.id} --out lines.csv`);
+});
+
+it('A journal that would be too long is refused with what helps', async () => {
+  const few = await balancedWorld({ settings: { journalMax: 3 } });
+  const { id } = await few.report();
+  await expect(few.reports.renderReport(id, 'hledger')).rejects.toThrow(
+    /^conflict: the period has 3 transactions and 2 opening balances, of which this format/,
+  );
+  await few.drop();
+});
+
+it('A format that cannot be made is a problem of its file alone', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
+  const files = { folder, formats: ['hledger' as const, 'html' as const] };
+  const few = await balancedWorld({ settings: { journalMax: 3, files } });
+  const { id } = await few.report();
+  const { written, failed } = await few.reports.writeFiles(few.clock.now());
+  expect(written).toHaveLength(1);
+  expect(failed).toMatchObject([{ problem: expect.stringContaining('choose a shorter period') }]);
+  expect(await few.reports.filesOf(id)).toHaveLength(2);
+  await few.drop();
+  await rm(folder, { recursive: true });
+});
+
+async function hledger(journal: string, ...args: string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
+  const file = join(folder, 'report.journal');
+  await writeFile(file, journal);
+  try {
+    return (await promisify(execFile)(HLEDGER, ['-f', file, ...args])).stdout;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+if (existsSync(HLEDGER)) {
+  it('hledger accepts the journal of a report, and refuses one whose closing is another', async () => {
+    const journal = String(await world.reports.renderReport(report.id, 'hledger'));
+    expect(await hledger(journal, 'check')).toBe('');
+    const balances = await hledger(journal, 'balance', '--flat', '-N', 'wallet');
+    for (const { account, balance } of await world.db.sql<{ account: string; balance: bigint }[]>`
+      select account, balance from finance_v1.balances where account like 'wallet:%'
+        and balance <> 0`)
+      expect(balances).toContain(`${balance} service_token  ${account}\n`);
+    const { content } = report;
+    const [kind, ...kinds] = content.roll_forward;
+    const wrong = { ...kind, closing: `${BigInt(kind?.closing ?? 0) + 1n}` } as typeof kind &
+      object;
+    const changed = { ...report, content: { ...content, roll_forward: [wrong, ...kinds] } };
+    const lines = { listed: before, total: before.length, openings: [] };
+    await expect(hledger(renderJournal(changed, lines), 'check')).rejects.toThrow(/assertion/i);
+  });
+}
+
+it('The lines of a report stay as they are while late facts arrive', async () => {
+  await world.open(NEWEST.wallet, NEWEST.amount, START + 1);
+  await world.operation({ reason_type: 'late', to_addr: NEWEST.wallet });
+  await world.post();
+  expect(await allLines()).toEqual(before);
+});
