@@ -29,6 +29,8 @@ beforeAll(async () => {
     `update tallyhook.operations set state = 'not_executed' where id = '${reversed}'`,
   );
   await world.post();
+  await world.open(addr(4), 77n, START + 2);
+  await world.post();
   report = await world.report();
   before = await allLines();
 });
@@ -62,6 +64,8 @@ it('The lines of each kind and reason sum to the movements of the report', async
   }
   const reversal = before.find(({ reverses }) => reverses !== null);
   expect(reversal).toMatchObject({ kind: 'transfer', operations: -1, amount: -9n, fees: -1n });
+  const opened = before.find(({ kind }) => kind === 'opening');
+  expect(opened).toMatchObject({ operationId: null, operations: 0, amount: 77n, fees: 0n });
 });
 
 it('Opening balances and the entries of the lines sum to the closing of the roll-forward', () => {
@@ -88,7 +92,7 @@ it('Every spreadsheet has the lines, and says how many more there are', async ()
   const csv = String(await world.reports.renderReport(report.id, 'csv'));
   const lines = csv.split('\r\n').filter((line) => line.startsWith('lines,'));
   expect(lines).toHaveLength(5);
-  expect(lines[0]).toContain(`operator:7,wallet:${addr(1)}`);
+  expect(lines[1]).toContain(`operator:7,wallet:${addr(1)}`);
   expect(csv).toContain(`1/${HUGE}`);
   expect(lines.at(-1)).toContain(`,${before.length - 4},`);
   expect(lines.at(-1)).toContain(`npx tallyhook export lines ${report.id} --out lines.csv`);

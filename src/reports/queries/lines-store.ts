@@ -16,8 +16,9 @@ export interface ReportLine {
   reasonType: string | null;
   /** What it counts in the movements: 1, for a reversal -1; 0 if it is not of a write. */
   operations: number;
-  /** Requested by the write, negative for a reversal; 0 if it is not of a write. */
+  /** Requested by the write, or what another posting moves; negative for a reversal. */
   amount: bigint;
+  /** Requested by the write. */
   fees: bigint;
   operationId: string | null;
   reference: string | null;
@@ -86,11 +87,13 @@ export async function listLines(
     select t.id as transaction, t.kind, t.reason_type, t.operation_id, t.reference, t.tx_app_no,
       t.tx_log_no, t.effective_at, t.effective_basis, t.recorded_at, t.reverses,
       case when t.amount is null then 0 else 2 * (t.posting % 2) - 1 end as operations,
-      coalesce((2 * (t.posting % 2) - 1) * t.amount, 0) as amount,
+      coalesce((2 * (t.posting % 2) - 1) * t.amount,
+        case when t.reverses is null then e.moved else -e.moved end) as amount,
       coalesce((2 * (t.posting % 2) - 1) * t.fee_amount, 0) as fees, e.accounts, e.changes
     from page t
     cross join lateral (
-      select array_agg(a.name order by x.line) as accounts,
+      select sum(x.amount) filter (where x.amount > 0) as moved,
+        array_agg(a.name order by x.line) as accounts,
         array_agg(x.amount order by x.line) as changes
       from (select f.line, f.account_id, f.amount from tallyhook.entries f
         where f.transaction_id = t.id offset 0) x

@@ -15,7 +15,9 @@ const line = z
     operations: z.int().openapi({
       description: 'What it counts in the movements: 1, for a reversal -1; 0 if of no write',
     }),
-    amount: decimal.openapi({ description: 'Negative for a reversal; 0 if of no write' }),
+    amount: decimal.openapi({
+      description: 'Of the write, or what another posting moves; negative for a reversal',
+    }),
     fees: decimal,
     operation_id: z.string().nullable(),
     reference: z.string().nullable(),
