@@ -23,11 +23,14 @@ export const RECONCILIATION = 'reconciliation';
 /** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
 
-/** What people are shown on a report; part of its content. */
+/** What people are shown on a report. */
 export interface ShownSettings {
+  /** Part of the content, like the time zone. */
   organisation?: string | undefined;
   /** Times are shown in it, and days without a time begin in it; UTC by default. */
   timeZone?: string | undefined;
+  /** Address of the console, to which printed reports link; not part of the content. */
+  consoleUrl?: string | undefined;
 }
 
 export interface MakingDeps {

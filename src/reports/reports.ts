@@ -181,13 +181,17 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     async writeFiles(now, signal) {
       const { files } = settings;
       if (!files || !isDelivered(files)) return { written: [], failed: [] };
-      return writeDueFiles(db, { ...files, limits: settings }, now, signal);
+      return writeDueFiles(db, { ...files, shown: settings }, now, signal);
     },
     getReport: (id) => getReport(db, id),
     async renderReport(id, format) {
       const report = await getReport(db, id);
       const { lines, render } = FORMATS[format];
-      return render(report, await readOnly((tx) => readLines(tx, report, lines, settings)));
+      return render(
+        report,
+        await readOnly((tx) => readLines(tx, report, lines, settings)),
+        settings,
+      );
     },
     async listLines(id, filter, page) {
       const report = await getReport(db, id);

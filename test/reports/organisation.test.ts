@@ -30,6 +30,21 @@ it('The printed report names the organisation, and the days of its time zone', a
   expect(page).not.toMatch(/UTC|2025-12-31 15/);
 });
 
+it('With the address of the console, operations and wallets of the page link to it', async () => {
+  const { id } = report;
+  const linked = await makeWorld({ settings: { consoleUrl: 'https://t.example.com/"x"/' } });
+  await linked.drift(addr(1), -3n);
+  const own = await linked.report();
+  const page = String(await linked.reports.renderReport(own.id, 'html'));
+  const base = 'https://t.example.com/&quot;x&quot;';
+  expect(page).toContain(`<a href="${base}/wallets/${addr(1)}" target="_top">${addr(1)}</a>`);
+  expect(page).toMatch(
+    new RegExp(`<a href="${base}/drifts/(drf_[0-9a-f-]+)" target="_top">\\1</a>`),
+  );
+  expect(String(await world.reports.renderReport(id, 'html'))).not.toContain('<a ');
+  await linked.drop();
+});
+
 it('A period that does not begin at midnight of the zone has its times in the title', async () => {
   const page = String(await world.reports.renderReport((await made(START)).id, 'html'));
   expect(page).toContain('Reconciliation 2026-01-01 09:00:00 to 2026-01-02 09:00:00');

@@ -145,6 +145,7 @@ const sections = z.strictObject({
       cron: z.string().min(9),
     }),
     stale_after_ms: ms,
+    console_url: z.url({ protocol: /^https?$/ }).nullable(),
     delivery: z.strictObject({
       folder: z.string().min(1).nullable(),
       bucket: z.strictObject({

@@ -141,6 +141,7 @@ export function reportSettings({ reports, reconciler, bucketKeys }: Config): Rep
     staleMs: reports.stale_after_ms,
     timeZone,
     organisation: reports.organisation ?? undefined,
+    consoleUrl: reports.console_url ?? undefined,
     files: {
       formats,
       folder: folder === null ? undefined : resolve(folder),

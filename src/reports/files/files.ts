@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
+import type { ShownSettings } from '../make.ts';
 import { type LineLimits, readLines } from '../queries/lines.ts';
 import { FORMATS, type ReportFormat } from '../render/formats.ts';
 import { findReport, type Report, type ReportSummary } from '../store.ts';
@@ -62,7 +63,7 @@ function nameOf({ id, kind, periodFrom, periodTo }: Named, format: ReportFormat)
 /** Writes the files that are due; a failed one is due again after a growing delay. */
 export async function writeDueFiles(
   db: Db,
-  files: FileSettings & { limits: LineLimits },
+  files: FileSettings & { shown: LineLimits & ShownSettings },
   now: Instant,
   signal?: AbortSignal,
 ): Promise<WrittenFiles> {
@@ -75,7 +76,7 @@ export async function writeDueFiles(
 /** False when no file is due. */
 function writeNext(
   db: Db,
-  files: FileSettings & { limits: LineLimits },
+  files: FileSettings & { shown: LineLimits & ShownSettings },
   now: Instant,
   done: WrittenFiles,
 ): Promise<boolean> {
@@ -85,7 +86,7 @@ function writeNext(
     const report = must(await findReport(tx, due.reportId), 'report of a file');
     const path = pathOf(files, report, due.format);
     const { mediaType, isText } = FORMATS[due.format];
-    const content = await contentOf(tx, report, due.format, files.limits);
+    const content = await contentOf(tx, report, due.format, files.shown);
     const problem =
       content instanceof Failure
         ? content.message
@@ -106,10 +107,15 @@ function writeNext(
 }
 
 /** A failure is what the report does not allow. */
-async function contentOf(tx: Tx, report: Report, format: ReportFormat, limits: LineLimits) {
+async function contentOf(
+  tx: Tx,
+  report: Report,
+  format: ReportFormat,
+  shown: LineLimits & ShownSettings,
+) {
   const { lines, render } = FORMATS[format];
   try {
-    return await render(report, await readLines(tx, report, lines, limits));
+    return await render(report, await readLines(tx, report, lines, shown), shown);
   } catch (error) {
     if (error instanceof Failure) return error;
     throw error;

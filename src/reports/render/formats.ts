@@ -20,6 +20,7 @@ interface Format {
   render(
     report: Report,
     lines: ReportLines,
+    shown: { consoleUrl?: string | undefined },
   ): string | Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
 }
 
@@ -43,7 +44,7 @@ export const FORMATS: Readonly<Record<ReportFormat, Format>> = {
   },
   html: {
     ...{ mediaType: 'text/html', extension: 'html', isText: true, lines: 'none' },
-    render: renderHtml,
+    render: (report, _, { consoleUrl }) => renderHtml(report, consoleUrl),
   },
   hledger: {
     ...{ mediaType: 'text/plain', extension: 'journal', isText: true, lines: 'all' },

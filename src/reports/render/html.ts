@@ -19,7 +19,22 @@ import { coveragePart, priorPeriodPart, tokensPart, walletsPart } from './html-s
 import { dayText, localText, withLocal } from './local-time.ts';
 import { PAGE_STYLE } from './style.ts';
 
-export function renderHtml(report: Report): string {
+/** An operation, a drift, or a wallet; a hash is longer than an address. */
+const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|0x[0-9a-zA-Z]{40})\b/g;
+const VIEWS: Record<string, string> = { op: 'operations', drf: 'drifts' };
+
+/** @param consoleUrl of the console, to which operations, drifts and wallets link */
+export function renderHtml(report: Report, consoleUrl?: string): string {
+  const page = pageOf(report);
+  if (consoleUrl === undefined) return page;
+  const base = html`${consoleUrl.replace(/\/+$/, '')}`.html;
+  return page.replace(
+    LINKED,
+    (id, kind) => `<a href="${base}/${VIEWS[kind] ?? 'wallets'}/${id}" target="_top">${id}</a>`,
+  );
+}
+
+function pageOf(report: Report): string {
   const { content } = report;
   const [from, to] = [content.period.from, content.period.to].map((at) =>
     dayText(at, content.time_zone),

@@ -52,7 +52,7 @@ interface ReportFile {
 const fileText = ({ format, path, problem }: ReportFile) =>
   html`<div>${path ?? `${format}: ${problem ?? 'not yet written'}`}</div>`;
 
-/** The document in a frame without scripts, forms or an origin of its own. */
+/** The document in a frame without scripts, forms or an origin of its own; a link may leave it. */
 function Rendered({ path }: { path: string }) {
   const [page, setPage] = useState<string | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
@@ -64,7 +64,12 @@ function Rendered({ path }: { path: string }) {
   useEffect(load, [path]);
   if (problem) return html`<${Failed} problem=${problem} retry=${load} />`;
   if (page === undefined) return html`<${Loading} />`;
-  return html`<iframe class="report" sandbox="" srcdoc=${page} title="The report"></iframe>`;
+  return html`<iframe
+    class="report"
+    sandbox="allow-top-navigation-by-user-activation"
+    srcdoc=${page}
+    title="The report"
+  ></iframe>`;
 }
 
 /** Files are fetched with the key of this tab, which a link cannot send. */
