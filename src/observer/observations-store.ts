@@ -50,20 +50,21 @@ export function plannedAt(nextPollAt: Instant): PollPlan {
  * before it extends its series, else it begins a new one. It replaces what the reconciler has not
  * processed of this target; if the target is steady and was processed lately, a result that shows
  * nothing new does not. A result older than the newest one is ignored, and of a series of
- * inconclusive polls the first is kept. Returns whether the reconciler has to process it.
+ * inconclusive polls the first is kept. A single statement. Returns whether the reconciler has to
+ * process it.
  */
 export async function recordObservation(
-  tx: Tx,
+  db: Queryable,
   observation: ObservationRow,
   plan: PollPlan,
 ): Promise<boolean> {
-  if (observation.result !== 'inconclusive') return recordConclusive(tx, observation, plan);
-  await recordInconclusive(tx, observation, plan.same.nextPollAt);
+  if (observation.result !== 'inconclusive') return recordConclusive(db, observation, plan);
+  await recordInconclusive(db, observation, plan.same.nextPollAt);
   return false;
 }
 
 async function recordInconclusive(
-  { sql }: Tx,
+  { sql }: Queryable,
   { id, target, kind, startedAt, endedAt, cause }: ObservationRow,
   nextPollAt: Instant,
 ): Promise<void> {
@@ -82,7 +83,7 @@ async function recordInconclusive(
 }
 
 async function recordConclusive(
-  { sql }: Tx,
+  { sql }: Queryable,
   { id, target, kind, startedAt, endedAt, result, cause, record }: ObservationRow,
   { changed, same, processAfterMs }: PollPlan,
 ): Promise<boolean> {

@@ -148,7 +148,7 @@ async function runScan(
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
   const plan = observations.plannedAt(observation.endedAt + gap);
-  const unprocessed = await db.begin((tx) => observations.recordObservation(tx, row, plan));
+  const unprocessed = await db.single((q) => observations.recordObservation(q, row, plan));
   return { cause: observation.cause, unprocessed };
 }
 
@@ -218,7 +218,7 @@ export async function recordPoll(
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.polls.inc({ kind: target.kind, result: observation.result });
   const plan = await planOf(deps, target, observation);
-  return db.begin((tx) => observations.recordObservation(tx, row, plan));
+  return db.single((q) => observations.recordObservation(q, row, plan));
 }
 
 async function planOf(
