@@ -6,6 +6,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
 import type { Role } from '../kernel/roles.ts';
 import type { Api, ApiDeps } from './deps.ts';
+import { docsPage } from './docs/page.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
@@ -72,7 +73,18 @@ export function makeApi(deps: ApiDeps): Api {
     description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
   });
   app.doc31('/api/openapi.json', DOCUMENT);
+  if (roles.includes('api')) addDocs(app);
   return app;
+}
+
+/** The document as a page; its style sheet is the console's. */
+function addDocs(app: Api): void {
+  app.get('/docs', (c) => {
+    c.header('content-security-policy', "default-src 'none'; style-src 'self'; img-src data:");
+    c.header('x-content-type-options', 'nosniff');
+    const document = app.getOpenAPI31Document(DOCUMENT);
+    return c.html(docsPage(document, new URL(c.req.url).origin));
+  });
 }
 
 function refusePath(app: Api, path: string, role: Role): void {

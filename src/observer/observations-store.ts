@@ -293,8 +293,7 @@ export async function listObservationsBefore(
     where target = ${target}
       ${
         before
-          ? sql`and (o.started_at, id)
-            < (${isoText(before.unchangedSince)}::timestamptz, ${before.id})`
+          ? sql`and (o.started_at, id) < (${isoText(before.unchangedSince)}, ${before.id})`
           : sql``
       }
     order by o.started_at desc, id desc limit ${page.limit}`;

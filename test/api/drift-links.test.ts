@@ -1,7 +1,7 @@
 /** Drifts that an operation explains, that belong together, and that are ended in bulk. */
 import { describe, expect, it } from 'vitest';
+import type { Body } from './described.ts';
 import { useDrifts } from './drifts-rig.ts';
-import type { Body } from './rig.ts';
 import { aTransfer } from './writes.ts';
 
 const rig = useDrifts();

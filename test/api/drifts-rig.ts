@@ -1,8 +1,9 @@
 /** Drifts through the API: three owners, wallets changed elsewhere, and what becomes of them. */
 import { afterEach, beforeAll, expect } from 'vitest';
 import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
+import type { Answer, Body } from './described.ts';
 import { pollWallet } from './polls.ts';
-import { type Answer, type Body, useApi } from './rig.ts';
+import { useApi } from './rig.ts';
 
 type Owner = 'ann' | 'bob' | 'cleo';
 

@@ -1,7 +1,8 @@
 /** The API over HTTP on loopback. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { manualClock } from '../harness/manual-clock.ts';
-import { checkResponse, requestOf, startServer, useApi } from './rig.ts';
+import { checkResponse } from './described.ts';
+import { requestOf, startServer, useApi } from './rig.ts';
 
 /** Long polls of the feed that wait now. */
 const polls = { waiting: 0, started: () => {} };

@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { findWaitingPeriods } from '../../src/reports/reports.ts';
+import type { Answer, Body } from './described.ts';
 import { useDrifts } from './drifts-rig.ts';
-import type { Answer, Body } from './rig.ts';
 import { aGive } from './writes.ts';
 
 const rig = useDrifts();

@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { type Body, useApi } from './rig.ts';
+import type { Body } from './described.ts';
+import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, nextNumber } from './writes.ts';
 
 const api = useApi();

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { balancesOf, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { type Body, useApi } from './rig.ts';
+import type { Body } from './described.ts';
+import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, aGive, aTransfer, HASH, iso, nextNumber } from './writes.ts';
 
 const HUGE = 9_007_199_254_740_993n;

@@ -6,16 +6,13 @@
 
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
-import { afterAll, beforeAll, expect } from 'vitest';
-import type { z } from 'zod';
+import { afterAll, beforeAll } from 'vitest';
 import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
 import { makeConsole } from '../../src/console/console.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { ROLES } from '../../src/kernel/roles.ts';
@@ -36,6 +33,7 @@ import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';
+import { type Answer, type Body, checkResponse } from './described.ts';
 import { answerLost, aWrite } from './writes.ts';
 
 export interface Call {
@@ -45,23 +43,6 @@ export interface Call {
   /** Sent unchanged. */
   raw?: string;
   headers?: Record<string, string>;
-}
-
-export interface Answer {
-  status: number;
-  headers: Headers;
-  text: string;
-  body: Body;
-}
-
-/** A parsed document. */
-export interface Body {
-  [member: string]: unknown;
-  id: string;
-  code: string;
-  data: Body[];
-  next_cursor: string | null;
-  errors: { path: string; message: string }[];
 }
 
 export type TestApi = Awaited<ReturnType<typeof openApi>>;
@@ -246,55 +227,4 @@ export function requestOf(method: string, { key, body, raw, headers }: Call): Re
     },
     ...(text === undefined ? {} : { body: text }),
   };
-}
-
-/** Checks a response against the definition of its route. */
-export async function checkResponse(
-  api: Api,
-  method: string,
-  path: string,
-  response: Response,
-): Promise<Answer> {
-  const { status, headers } = response;
-  const text = await response.text();
-  const type = (headers.get('content-type') ?? '').split(';')[0] as string;
-  const where = `${method} ${path} answered ${status} ${type}: ${text.slice(0, 300)}`;
-  const route = routeOf(api, method, path);
-  const isDocument = /[/+]json$/.test(type) && text !== '';
-  const body = (isDocument ? parseJson(text) : text) as Body;
-  if (!route) {
-    const isDocumentPath = path.split('?')[0] === '/api/openapi.json' && status === 200;
-    expect(isDocumentPath || status === 404 || status === 405, where).toBe(true);
-  } else if (method !== 'HEAD') {
-    const described = route.responses[status] as Described | undefined;
-    expect(described, `${where}, which the document does not describe`).toBeDefined();
-    const content = described?.content;
-    if (!content) {
-      expect(text, where).toBe('');
-      return { status, headers, text, body };
-    }
-    const schema = content[type]?.schema;
-    expect(schema, `${where}, a content type that the document does not describe`).toBeDefined();
-    const parsed = schema?.safeParse(body);
-    expect(parsed?.error?.issues ?? [], where).toEqual([]);
-    // The schema drops fields that the document does not describe.
-    expect(parsed?.data, where).toEqual(body);
-  }
-  if (status >= 400) expect(type, where).toBe('application/problem+json');
-  return { status, headers, text, body };
-}
-
-interface Described {
-  content?: Record<string, { schema: z.ZodType } | undefined>;
-}
-
-function routeOf(api: OpenAPIHono<never> | Api, method: string, path: string) {
-  const bare = path.split('?')[0] as string;
-  return api.openAPIRegistry.definitions
-    .flatMap((definition) => (definition.type === 'route' ? [definition.route as RouteConfig] : []))
-    .find(
-      (route) =>
-        route.method === (method === 'HEAD' ? 'get' : method.toLowerCase()) &&
-        new RegExp(`^${route.path.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(bare),
-    );
 }

@@ -6,7 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import type { ChainRow, Link, RowLine } from './walk.ts';
 
-/** Batches that are read at once. Twenty are no faster, and kept the event loop for up to 34 ms instead of 20. */
+/** Batches that are read at once. Twenty are no faster, and hold the event loop 34 ms, not 20. */
 const PAGE = 4;
 
 export async function setReadOnly(tx: Tx): Promise<void> {
