@@ -76,7 +76,9 @@ cross join lateral (
           case when d.operation_id is null then 0 else coalesce((
             select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
         from (select) x left join tallyhook.due_postings d on d.operation_id = w.id) p
-      where w.id = e.operation_id) o
+      where w.id = e.operation_id
+      -- It keeps a lookup for each operation: without statistics the planner read all operations.
+      offset 0) o
     cross join lateral (select case
       when o.late and o.sent_at < n.held_before then 'held'
       when o.outcome = 'not_executed' then 'undone'

@@ -64,7 +64,7 @@ export async function runSimulation(world: World, print: (line: string) => void 
   };
   const session = paceOf(plan).session * plan.apps;
   if (!plan.fresh) {
-    await flow(world, 30_000);
+    await flow(world, 30_000, QUIET_STEP_MS);
     clock.advance(60 * DAY_MS);
   }
   await logInMembers(world);
@@ -168,31 +168,42 @@ async function restart(world: World, simulation: Simulation): Promise<void> {
   daemons.splice(at, 1, await openDaemon(world));
 }
 
-/** Lets time pass while the daemons work. */
-async function flow(world: World, ms: number): Promise<void> {
-  const { clock, time, db, daemons, plan } = world;
-  const stepMs = plan.apps > 1 ? DENSE_STEP_MS : STEP_MS;
+/** Lets time pass while the daemons work; at least `stepMs` between two of their passes. */
+async function flow(world: World, ms: number, stepMs = STEP_MS): Promise<void> {
+  const { clock, time, daemons, plan } = world;
+  const leastMs = plan.apps > 1 ? Math.max(stepMs, DENSE_STEP_MS) : stepMs;
   const until = clock.now() + ms;
   for (let first = true; first || clock.now() < until; first = false) {
     let nextAt = until;
     for (const daemon of daemons) {
-      await keepAlive(db, daemon.daemon, clock.now(), ALIVE_MS);
+      await keepUp(world, daemon);
       nextAt = Math.min(nextAt, await pass(world, daemon, first));
       await time.settled();
     }
-    await time.advance(Math.max(stepMs, Math.ceil(Math.min(until, nextAt) - clock.now())));
+    await time.advance(Math.max(leastMs, Math.ceil(Math.min(until, nextAt) - clock.now())));
   }
 }
 
-const STEP_MS = 25;
+const STEP_MS = 100;
 /** Of many apps something is due at any time; a pass then does more at once. */
 const DENSE_STEP_MS = 250;
+/** While no app writes. */
+const QUIET_STEP_MS = 1_000;
+
+/** Heartbeat and probe, when they are due. */
+async function keepUp({ db, clock }: World, daemon: SimDaemon): Promise<void> {
+  const { due, observer } = daemon;
+  if (clock.now() >= due.heartbeat) {
+    await keepAlive(db, daemon.daemon, clock.now(), ALIVE_MS);
+    due.heartbeat = clock.now() + ALIVE_MS / 3;
+  }
+  if (clock.now() >= due.probe) due.probe = await observer.probeOnce(clock.now());
+}
 
 /** One pass of every stage. Answers when the next poll is due. */
 async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<number> {
   const { clock, pace } = world;
   const { observer, ledger, reconciler, write } = daemon;
-  await observer.probeOnce(clock.now());
   const { observations, nextAt } = await observer.runOnce(clock.now());
   if (observations === 0 && !first) return nextAt;
   clock.advance(1);
@@ -211,7 +222,7 @@ export async function settleDown(
 ): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     await world.time.settled();
-    await flow(world, stepMs);
+    await flow(world, stepMs, QUIET_STEP_MS);
   }
   harvest(world, simulation);
 }
@@ -246,7 +257,7 @@ async function rest(world: World): Promise<void> {
       where o.state = 'unknown' and o.contract_id = targets.contract_id
         and o.token_id = targets.token_id)`;
   await logInMembers(world);
-  await flow(world, 30_000);
+  await flow(world, 30_000, QUIET_STEP_MS);
 }
 
 /** Wallets whose write has ended are not polled again until the end of the simulation. */
