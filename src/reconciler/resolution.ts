@@ -7,7 +7,12 @@ import type { Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Wait } from '../observer/observer.ts';
-import { NFT_KINDS, type Operation, operationFields } from '../operations/operations.ts';
+import {
+  endedEvent,
+  NFT_KINDS,
+  type Operation,
+  operationFields,
+} from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Deps } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
@@ -26,6 +31,8 @@ export interface Finding {
   txHash?: string | null;
   /** The number of the token that a sequential mint made. */
   tokenId?: bigint | null;
+  /** How the newest observation also ends the write, if it was executed. */
+  ending?: { to: 'settled' | 'failed'; cause: string } | undefined;
 }
 
 /**
@@ -136,12 +143,22 @@ export async function applyFinding(
         : {}),
     },
   ]);
-  return moved.map((resolved) => ({
-    type: 'operation.resolved',
-    subject: `operation:${resolved.id}`,
-    occurredAt: now,
-    data: { ...operationFields(resolved), evidence, supersedes: null },
-  }));
+  const events = moved.map(
+    (resolved): EventDraft => ({
+      type: 'operation.resolved',
+      subject: `operation:${resolved.id}`,
+      occurredAt: now,
+      data: { ...operationFields(resolved), evidence, supersedes: null },
+    }),
+  );
+  const { ending } = finding;
+  if (!ending) return events;
+  // At once: a later write may replace what the token shows before it is polled again.
+  const ended = await deps.operations.move(
+    tx,
+    moved.map(({ id }) => ({ id, at: now, settledAt: now, ...ending })),
+  );
+  return [...events, ...ended.map((one) => endedEvent(one, now))];
 }
 
 function tokenIn(evidence: Json): Json | undefined {

@@ -43,7 +43,9 @@ export const BREAKS = {
   outcome_unknown:
     'The outcome is overdue: poll its wallets (npx tallyhook watch wallet <addr>) or token',
   nft_write_without_end:
-    'The chain should have settled it: poll the token, npx tallyhook watch token <contract> <id>',
+    'The chain should have settled it: npx tallyhook watch token <contract> <id> polls its token; ' +
+    'if a later hash replaced its own: npx tallyhook decisions propose <subject> executed ' +
+    '(or not_executed) --reason …; another owner: npx tallyhook decisions approve <subject>',
   token_never_observed:
     'It settled, but its token was not observed: npx tallyhook watch token <contract> <id>',
   nft_missing:

@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
 import { useApi } from './rig.ts';
-import { ADDR_A, ADDR_B, accepted, aWrite } from './writes.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite, HASH, nextNumber } from './writes.ts';
 
 const api = useApi();
 let ann: string;
@@ -33,6 +33,15 @@ async function undecided(): Promise<string> {
   const id = await api.recordLost();
   await move(id, 'undecided');
   return id;
+}
+/** A transfer of a token that the service accepted at that time. */
+async function acceptedTransfer(endedAt: number): Promise<string> {
+  const fields = { contractId: 1n, tokenId: nextNumber(), fromAddr: ADDR_A, toAddr: ADDR_B };
+  const made = await api.operations.record(aWrite({ kind: 'transfer_from', fields }));
+  if (!('id' in made)) throw new Error('the transfer was not recorded');
+  const outcome = { class: 'accepted', txHash: HASH } as const;
+  await api.operations.conclude({ operationId: made.id, outcome, answer: undefined, endedAt });
+  return made.id;
 }
 const decide = (id: string, outcome: string, key = ann) =>
   api.call('POST', `/api/operations/${id}/decide`, {
@@ -183,6 +192,25 @@ describe('A proposal is refused', () => {
     const { status, body } = await decide(await make(), 'not_executed');
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
     expect(body.detail).toMatch(/: \w+/);
+  });
+
+  it.each([
+    ['executed', 'settled'],
+    ['not_executed', 'failed'],
+  ])(
+    'An accepted NFT write that the chain did not end is decided as %s and %s',
+    async (outcome, state) => {
+      const id = await acceptedTransfer(now() - 2 * 3_600_000);
+      expect(await decided(id, outcome)).toMatchObject({ state, tx_hash: HASH });
+      expect(await resolutionsOf(id)).toEqual([]);
+      expect((await decide(id, 'not_executed')).body.code).toBe('conflict');
+    },
+  );
+
+  it('An NFT write that the chain may still end is not decided', async () => {
+    const { status, body } = await decide(await acceptedTransfer(now()), 'executed');
+    expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
+    expect(body.detail).toContain('the chain may end it');
   });
 
   it('A proposal is refused for the present outcome or for an unknown id', async () => {

@@ -2,8 +2,9 @@
  * Which outcomes people may decide. Pure. An answer of the service is final; an inferred or decided
  * outcome may be decided again.
  */
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { FOLLOWS, type Operation, type State } from '../operation.ts';
+import { FOLLOWS, NFT_KINDS, type Operation, type State } from '../operation.ts';
 
 export type DecidedOutcome = 'executed' | 'not_executed';
 
@@ -21,6 +22,26 @@ const INSTEAD: Record<
   failed: 'the chain failed it',
   cancelled: 'it was cancelled and never sent',
 };
+
+/** After its answer the chain may end an executed NFT write; then people may. */
+const CHAIN_MAX_MS = 3_600_000;
+
+/**
+ * The state that a decision leads to. Of an executed NFT write that the chain did not end, because
+ * a later hash replaced its own, people say whether the chain completed it.
+ * @throws Failure `conflict` with the reason when this outcome cannot be decided
+ */
+export function decidedState(operation: Operation, outcome: DecidedOutcome, now: Instant): State {
+  const { kind, state, answeredAt, sentAt, recordedAt } = operation;
+  const isEnd = state === 'accepted' || (state === 'executed' && outcome === 'executed');
+  if (!isEnd || !NFT_KINDS.includes(kind)) {
+    assertDecidable(operation, outcome);
+    return outcome;
+  }
+  const until = (answeredAt ?? sentAt ?? recordedAt) + CHAIN_MAX_MS;
+  if (now < until) throw refusal(operation, `wait until ${isoText(until)}: the chain may end it`);
+  return outcome === 'executed' ? 'settled' : 'failed';
+}
 
 /** @throws Failure `conflict` with the reason when this outcome cannot be decided */
 export function assertDecidable(operation: Operation, outcome: DecidedOutcome): void {

@@ -3,14 +3,14 @@
  * then the state changes. The new state makes the posting or reversal due.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import { type Clock, isoText } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { resolvedEvent } from '../events.ts';
-import type { Operation } from '../operation.ts';
+import { endedEvent, resolvedEvent } from '../events.ts';
+import type { Operation, State } from '../operation.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
-import { assertDecidable, type DecidedOutcome } from './rule.ts';
+import { type DecidedOutcome, decidedState } from './rule.ts';
 import { type Decision, lockOperation } from './store.ts';
 import { approve, approversOf, isApproved, type Person, propose } from './two-owners.ts';
 
@@ -52,7 +52,7 @@ export function makeDecisions(deps: Deps): Decisions {
     propose: (operationId, { outcome: decision, reason }, by) =>
       db.begin(async (tx) => {
         const operation = await lockExisting(tx, operationId);
-        assertDecidable(operation, decision);
+        decidedState(operation, decision, clock.now());
         const proposal = { subject: operationId, decision, operationId: null, reason };
         const limit = { amount: operation.amount ?? 0n, secondApproverAbove };
         return propose(tx, proposal, limit, by, clock.now());
@@ -62,11 +62,13 @@ export function makeDecisions(deps: Deps): Decisions {
         const operation = await lockExisting(tx, operationId);
         const now = clock.now();
         const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
-        assertDecidable(operation, decision.decision as DecidedOutcome);
+        const to = decidedState(operation, decision.decision as DecidedOutcome, now);
         if (!isApproved(decision)) return operation;
-        const [moved] = await applyTransitions(tx, [moveOf(operation, decision, now)], deps);
+        const [moved] = await applyTransitions(tx, [moveOf(operation, to, decision, now)], deps);
         const decided = must(moved, 'operation that was locked');
-        await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
+        const isEnd = decided.settledAt === now;
+        const event = isEnd ? endedEvent(decided, now) : resolvedEvent(decided, operation, now);
+        await outbox.emit(tx, [event]);
         return decided;
       }),
   };
@@ -78,16 +80,14 @@ async function lockExisting(tx: Tx, id: string): Promise<Operation> {
   return operation;
 }
 
-/** A decided write took effect when it was sent, unless another time is known. */
-function moveOf(operation: Operation, decision: Decision, at: number): Move {
+/** A write decided as executed took effect when it was sent, unless another time is known. */
+function moveOf(operation: Operation, to: State, decision: Decision, at: Instant): Move {
   const { id, effectiveAt, sentAt, recordedAt } = operation;
+  const evidence = decisionEvidence(decision);
+  const move = { id, to, at, cause: 'decision', decided: true, evidence };
+  if (to === 'settled' || to === 'failed') return { ...move, settledAt: at };
   return {
-    id,
-    to: decision.decision as DecidedOutcome,
-    at,
-    cause: 'decision',
-    decided: true,
-    evidence: decisionEvidence(decision),
+    ...move,
     effectiveAt: effectiveAt ?? sentAt ?? recordedAt,
     effectiveBasis: 'decision',
   };

@@ -121,14 +121,32 @@ function changeFinding(
         : 'the token shows the effect under a later known hash',
     );
   }
-  if (token.status !== COMPLETE || !image || rivals.length > 0) return undefined;
-  const still =
-    operation.kind === 'transfer_from'
-      ? image.ownedText !== null &&
-        image.ownedText === token.ownedText &&
-        sameAddress(image.owner, token.owner)
-      : change === 'other' && sameJsonText(image.extraData, token.extraData);
-  return still ? notExecuted('the token changed, but does not show the effect') : undefined;
+  if (operation.kind === 'set_extra_data' && change !== 'other') return undefined;
+  return isUnchanged(operation, token, others)
+    ? notExecuted('the token changed, but does not show the effect')
+    : undefined;
+}
+
+/**
+ * Whether a complete token is as it was before a write that would have changed its owner or data,
+ * and no other write of that kind can have changed it back.
+ */
+export function isUnchanged(
+  operation: Operation,
+  token: ObservedToken,
+  others: readonly Operation[],
+): boolean {
+  const image = preImageOf(operation);
+  if (token.status !== COMPLETE || !image) return false;
+  if (others.some((other) => mayHaveChanged(operation, other, image))) return false;
+  if (operation.kind === 'set_extra_data')
+    return image.extraData !== null && sameJsonText(image.extraData, token.extraData);
+  return (
+    operation.kind === 'transfer_from' &&
+    image.ownedText !== null &&
+    image.ownedText === token.ownedText &&
+    sameAddress(image.owner, token.owner)
+  );
 }
 
 /** Whether the service's timestamp shows a transfer to the owner whom the token had already. */
@@ -156,7 +174,8 @@ function mayHaveChanged(operation: Operation, other: Operation, image: PreImage 
   return !settledBefore;
 }
 
-function sameEffect(a: Operation, b: Operation): boolean {
+/** Of two writes of one kind. */
+export function sameEffect(a: Operation, b: Operation): boolean {
   return a.kind === 'transfer_from'
     ? sameAddress(a.toAddr, b.toAddr)
     : sameJsonText(a.extraData, b.extraData);

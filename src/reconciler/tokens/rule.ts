@@ -1,5 +1,5 @@
 /**
- * What an observation of a token means: which fields changed, and which operations end. Pure.
+ * What an observation of a token means: which fields changed, and which operations caused it. Pure.
  * `last_tx_hash` ties a token to an operation; an unknown hash is a change made elsewhere. Token
  * status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
  */
@@ -87,47 +87,6 @@ export function isRequired(
   { startedAt, readLagMs }: Pick<ObservationContext, 'startedAt' | 'readLagMs'>,
 ): boolean {
   return startedAt - readLagMs > tookEffectAt(operation);
-}
-
-/**
- * How a token ends an executed operation; undefined while it does not. The hash decides; an
- * operation whose hash was replaced by a later one ends by its effect. Another hash is a later one
- * only if the observation must include the operation.
- */
-export function endingOf(
-  operation: Operation,
-  token: TokenState | 'absent',
-  observed: ObservationContext,
-): { to: 'settled' | 'failed'; cause: string } | undefined {
-  const { txHash, kind } = operation;
-  const isLate = isRequired(operation, observed);
-  if (token === 'absent') {
-    return kind === 'burn' && isLate ? { to: 'settled', cause: 'the token is gone' } : undefined;
-  }
-  if (txHash !== null && txHash === token.lastTxHash) {
-    if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
-    if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
-    return undefined;
-  }
-  if (token.status !== COMPLETE || !isLate) return undefined;
-  if (hasEffect(operation, token))
-    return { to: 'settled', cause: 'a later hash completed and its effect shows' };
-  return kind === 'burn' && observed.sameToken
-    ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
-    : undefined;
-}
-
-/**
- * Of several burns of an absent token, the one that removed it: the one with the last observed
- * hash, or else the newest, since the service accepts a burn only of an existing token.
- */
-export function takerOf(
-  burns: readonly Operation[],
-  lastHash: string | null,
-): Operation | undefined {
-  const seen = burns.find(({ txHash }) => txHash !== null && txHash === lastHash);
-  const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
-  return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
 }
 
 export function hasEffect(operation: Operation, token: TokenState): boolean {

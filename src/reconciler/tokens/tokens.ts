@@ -20,16 +20,16 @@ import { nextPollOf, waitFor } from '../resolution.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
+import { endingOf, takerOf } from './ending.ts';
+import type { ObservedToken } from './evidence.ts';
 import { recordChangedHolder, wasListedBefore } from './holder.ts';
 import {
   causeOf,
   changesOf,
-  endingOf,
   FAILED,
   isMoving,
   type ObservationContext,
   type TokenState,
-  takerOf,
   tokenStateOf,
 } from './rule.ts';
 
@@ -64,7 +64,7 @@ export async function evaluateToken(
   const gone = !seen && before?.absentSince != null;
   if (gone && before?.presence === 'present')
     events.push(burnedEvent(token, before, operations, observation));
-  const state: TokenState | 'absent' = seen ?? 'absent';
+  const state: ObservedToken | 'absent' = seen ?? 'absent';
   if (seen || gone) {
     const sameToken = before?.presence === 'present' && before.createdText === seen?.createdText;
     const observed = {
@@ -243,7 +243,7 @@ async function endOperations(
   { operations, polls }: Deps,
   pending: readonly Operation[],
   input: {
-    state: TokenState | 'absent';
+    state: ObservedToken | 'absent';
     observed: ObservationContext;
     /** When the token was polled before. */
     notAt: Instant | null;
@@ -257,7 +257,8 @@ async function endOperations(
   const burns = waiting.filter(({ kind }) => kind === 'burn');
   const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
   const moves = waiting.flatMap((operation) => {
-    const ending = endingOf(operation, state, observed);
+    const others = pending.filter((other) => other !== operation);
+    const ending = endingOf(operation, state, observed, others);
     if (!ending) return [];
     const ended = { id: operation.id, at: now, settledAt: now };
     // A token is burned once; the chain must have failed any other accepted burn.

@@ -8,6 +8,7 @@ import type { Deps } from '../deps.ts';
 import { applyFinding, type Finding, isQuiescent } from '../resolution.ts';
 import type { Token } from '../store.ts';
 import { hashChange, type ObservedToken, preImageOf, tokenEvidence } from '../tokens/evidence.ts';
+import { COMPLETE, FAILED } from '../tokens/rule.ts';
 
 /**
  * Evaluates every unknown operation of one token with one observation.
@@ -61,10 +62,17 @@ export async function evaluateNftWrites(
       evidence,
       startedAt,
       endedAt,
+      ending: outcome === 'executed' ? endingBy(seen, cause) : undefined,
     };
     events.push(...(await applyFinding(tx, deps, operation, finding, now)));
   }
   return events;
+}
+
+/** How a token that shows an executed write ends it; undefined while the chain processes it. */
+function endingBy(seen: ObservedToken | 'absent', cause: string): Finding['ending'] {
+  if (seen === 'absent' || seen.status === COMPLETE) return { to: 'settled', cause };
+  return seen.status === FAILED ? { to: 'failed', cause } : undefined;
 }
 
 /** Once changed, a token does not tell two open writes of one kind apart, nor two burns. */

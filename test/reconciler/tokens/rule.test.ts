@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  changesOf,
-  endingOf,
-  hasEffect,
-  isMoving,
-  takerOf,
-} from '../../../src/reconciler/tokens/rule.ts';
-import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
+import { changesOf, hasEffect, isMoving } from '../../../src/reconciler/tokens/rule.ts';
+import { addr, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {
   it.each([
@@ -59,68 +53,7 @@ describe('The events of a token', () => {
   });
 });
 
-describe('How a token ends an operation (accepted at 1,000 under hash A, read lag 1,000)', () => {
-  const accepted = { sent: 900, answered: 1_000, txHash: HASH_A, toAddr: addr(2) };
-  const late = { startedAt: at(3_000), readLagMs: 1_000, sameToken: true };
-  const early = { ...late, startedAt: at(1_500) };
-  const moved = token({ owner: addr(2), lastTxHash: HASH_B });
-  it.each([
-    ['Its hash complete settles it', 'transfer_from', token(), early, 'settled'],
-    ['Its hash failed fails it', 'transfer_from', token({ status: 3 }), early, 'failed'],
-    ['Its hash pending leaves it', 'transfer_from', token({ status: 0 }), late, undefined],
-    ['Its hash in progress leaves it', 'mint', token({ status: 2 }), late, undefined],
-    ['A later hash with its effect settles it', 'transfer_from', moved, late, 'settled'],
-    [
-      'Another hash right after the answer may be an older one',
-      'transfer_from',
-      moved,
-      early,
-      undefined,
-    ],
-    [
-      'A later hash without its effect leaves it',
-      'transfer_from',
-      token({ lastTxHash: HASH_B }),
-      late,
-      undefined,
-    ],
-    [
-      'A later hash that is not complete leaves it',
-      'transfer_from',
-      { ...moved, status: 2 },
-      late,
-      undefined,
-    ],
-    ['A mint is settled by a later hash', 'mint', moved, late, 'settled'],
-    ['Absence settles a burn', 'burn', 'absent', late, 'settled'],
-    ['Absence right after its answer does not settle a burn', 'burn', 'absent', early, undefined],
-    ['Absence does not fail a mint', 'mint', 'absent', late, undefined],
-    ['Absence does not end a transfer', 'transfer_from', 'absent', late, undefined],
-    ['A burn whose chain failed is failed', 'burn', token({ status: 3 }), late, 'failed'],
-    [
-      'A token that outlived a burn under a later hash fails it',
-      'burn',
-      token({ lastTxHash: HASH_B }),
-      late,
-      'failed',
-    ],
-    [
-      'A token made again under the number does not fail a burn',
-      'burn',
-      token({ lastTxHash: HASH_B }),
-      { ...late, sameToken: false },
-      undefined,
-    ],
-  ] as const)('%s', (_title, kind, seen, observed, to) => {
-    expect(endingOf(write('accepted', { ...accepted, kind }), seen, observed)?.to).toBe(to);
-  });
-
-  it('One found executed without a hash settles by its effect', () => {
-    const found = write('executed', { kind: 'transfer_from', toAddr: addr(2), effectiveAt: at(0) });
-    expect(endingOf(found, moved, late)?.to).toBe('settled');
-    expect(endingOf(found, token(), late)).toBeUndefined();
-  });
-
+describe('Whether a token shows the effect of an operation', () => {
   it.each([
     ['A token shows its mint', 'mint', {}, true],
     ['A token shows a transfer to its owner', 'transfer_from', { toAddr: addr(1) }, true],
@@ -130,18 +63,5 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
     ['A token that is there does not show a burn', 'burn', {}, false],
   ] as const)('%s', (_title, kind, given, shows) => {
     expect(hasEffect(write('accepted', { kind, ...given }), token())).toBe(shows);
-  });
-});
-
-describe('Which of several burns removed an absent token', () => {
-  const older = write('accepted', { kind: 'burn', sent: 0, answered: 100, txHash: HASH_A });
-  const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
-  it.each([
-    ['The one with the last observed hash', HASH_A, [newer, older], older],
-    ['The newest if none has the last observed hash', 'other', [older, newer], newer],
-    ['The only one', null, [older], older],
-    ['None when there is none', null, [], undefined],
-  ] as const)('%s', (_title, hash, burns, taker) => {
-    expect(takerOf(burns, hash)).toBe(taker);
   });
 });

@@ -1,0 +1,104 @@
+/**
+ * How a token ends the executed writes on it: the chain completed or failed them, or what the token
+ * shows later says so. Pure.
+ */
+import { sameAddress } from '../../kernel/addresses.ts';
+import type { Operation } from '../../operations/operations.ts';
+import { isUnchanged, type ObservedToken, preImageOf, sameEffect } from './evidence.ts';
+import { COMPLETE, FAILED, hasEffect, isRequired, type ObservationContext } from './rule.ts';
+
+export interface Ending {
+  to: 'settled' | 'failed';
+  cause: string;
+}
+
+/**
+ * How a token ends an executed operation; undefined while it does not. The hash decides. An
+ * operation whose hash was replaced by a later one ends by its effect, or by what else is known.
+ * Another hash is a later one only if the observation must include the operation.
+ * @param others all other operations on the token
+ */
+export function endingOf(
+  operation: Operation,
+  token: ObservedToken | 'absent',
+  observed: ObservationContext,
+  others: readonly Operation[] = [],
+): Ending | undefined {
+  const { txHash, kind } = operation;
+  const isLate = isRequired(operation, observed);
+  if (token === 'absent') {
+    if (!isLate) return undefined;
+    if (kind === 'burn') return { to: 'settled', cause: 'the token is gone' };
+    return endingOfReplaced(operation, token, others);
+  }
+  if (txHash !== null && txHash === token.lastTxHash) {
+    if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
+    if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
+    return undefined;
+  }
+  if (token.status !== COMPLETE || !isLate) return undefined;
+  if (hasEffect(operation, token))
+    return { to: 'settled', cause: 'a later hash completed and its effect shows' };
+  if (kind !== 'burn') return endingOfReplaced(operation, token, others);
+  return observed.sameToken
+    ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
+    : undefined;
+}
+
+/**
+ * How a write ends that the token does not show, and whose hash a later one replaced: it settles if
+ * it was found or decided to be executed, or if a later write that needs it settled. It failed if
+ * the token is as it was before. Else people decide.
+ */
+function endingOfReplaced(
+  operation: Operation,
+  token: ObservedToken | 'absent',
+  others: readonly Operation[],
+): Ending | undefined {
+  const before = preImageOf(operation)?.lastTxHash ?? undefined;
+  const hasChanged = token === 'absent' || (before !== undefined && before !== token.lastTxHash);
+  if (operation.state === 'executed' && hasChanged)
+    return { to: 'settled', cause: 'it was executed, and the token changed again' };
+  if (others.some((other) => mayHaveDone(other, operation))) return undefined;
+  if (others.some((other) => needs(other, operation)))
+    return { to: 'settled', cause: 'a later write that needs it settled' };
+  return token !== 'absent' && hasChanged && isUnchanged(operation, token, others)
+    ? { to: 'failed', cause: 'a later hash completed and the token is as before' }
+    : undefined;
+}
+
+/** Whether another write of the same kind would have had the same effect. */
+function mayHaveDone(other: Operation, operation: Operation): boolean {
+  if (other.outcome === 'not_executed') return false;
+  if (isMint(operation)) return isMint(other);
+  return other.kind === operation.kind && sameEffect(operation, other);
+}
+
+function isMint({ kind }: Operation): boolean {
+  return kind === 'mint' || kind === 'mint_sequential';
+}
+
+/** Whether the service cannot have completed a write without an earlier one. */
+function needs(later: Operation, earlier: Operation): boolean {
+  const sentAt = ({ sentAt: at, recordedAt }: Operation) => at ?? recordedAt;
+  if (later.state !== 'settled' || sentAt(later) <= sentAt(earlier)) return false;
+  if (isMint(earlier)) return !isMint(later);
+  return (
+    earlier.kind === 'transfer_from' &&
+    later.kind === 'transfer_from' &&
+    sameAddress(later.fromAddr, earlier.toAddr)
+  );
+}
+
+/**
+ * Of several burns of an absent token, the one that removed it: the one with the last observed
+ * hash, or else the newest, since the service accepts a burn only of an existing token.
+ */
+export function takerOf(
+  burns: readonly Operation[],
+  lastHash: string | null,
+): Operation | undefined {
+  const seen = burns.find(({ txHash }) => txHash !== null && txHash === lastHash);
+  const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
+  return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
+}

@@ -1,0 +1,191 @@
+/** How a token ends the executed writes on it. */
+import { describe, expect, it } from 'vitest';
+import type { Operation } from '../../../src/operations/operations.ts';
+import { endingOf, takerOf } from '../../../src/reconciler/tokens/ending.ts';
+import type { ObservedToken } from '../../../src/reconciler/tokens/evidence.ts';
+import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
+
+describe('How a token ends an operation (accepted at 1,000 under hash A, read lag 1,000)', () => {
+  const accepted = { sent: 900, answered: 1_000, txHash: HASH_A, toAddr: addr(2) };
+  const late = { startedAt: at(3_000), readLagMs: 1_000, sameToken: true };
+  const early = { ...late, startedAt: at(1_500) };
+  const moved = token({ owner: addr(2), lastTxHash: HASH_B });
+  it.each([
+    ['Its hash complete settles it', 'transfer_from', token(), early, 'settled'],
+    ['Its hash failed fails it', 'transfer_from', token({ status: 3 }), early, 'failed'],
+    ['Its hash pending leaves it', 'transfer_from', token({ status: 0 }), late, undefined],
+    ['Its hash in progress leaves it', 'mint', token({ status: 2 }), late, undefined],
+    ['A later hash with its effect settles it', 'transfer_from', moved, late, 'settled'],
+    [
+      'Another hash right after the answer may be an older one',
+      'transfer_from',
+      moved,
+      early,
+      undefined,
+    ],
+    [
+      'A later hash without its effect leaves it',
+      'transfer_from',
+      token({ lastTxHash: HASH_B }),
+      late,
+      undefined,
+    ],
+    [
+      'A later hash that is not complete leaves it',
+      'transfer_from',
+      { ...moved, status: 2 },
+      late,
+      undefined,
+    ],
+    ['A mint is settled by a later hash', 'mint', moved, late, 'settled'],
+    ['Absence settles a burn', 'burn', 'absent', late, 'settled'],
+    ['Absence right after its answer does not settle a burn', 'burn', 'absent', early, undefined],
+    ['Absence does not fail a mint', 'mint', 'absent', late, undefined],
+    ['Absence does not end a transfer', 'transfer_from', 'absent', late, undefined],
+    ['A burn whose chain failed is failed', 'burn', token({ status: 3 }), late, 'failed'],
+    [
+      'A token that outlived a burn under a later hash fails it',
+      'burn',
+      token({ lastTxHash: HASH_B }),
+      late,
+      'failed',
+    ],
+    [
+      'A token made again under the number does not fail a burn',
+      'burn',
+      token({ lastTxHash: HASH_B }),
+      { ...late, sameToken: false },
+      undefined,
+    ],
+  ] as const)('%s', (_title, kind, seen, observed, to) => {
+    expect(endingOf(write('accepted', { ...accepted, kind }), seen, observed)?.to).toBe(to);
+  });
+
+  it('One found executed without a hash settles by its effect', () => {
+    const found = write('executed', { kind: 'transfer_from', toAddr: addr(2), effectiveAt: at(0) });
+    expect(endingOf(found, moved, late)?.to).toBe('settled');
+    expect(endingOf(found, token(), late)).toBeUndefined();
+  });
+});
+
+describe('How a write ends that the token does not show under a later hash', () => {
+  const late = { startedAt: at(9_000), readLagMs: 1_000, sameToken: true };
+  const owned = { ownedText: '2026-01-01 00:00:00' };
+  /** As before the write: of wallet 1, without data, under hash A. */
+  const preImage = {
+    token: {
+      lastTxHash: HASH_A,
+      status: 1,
+      owner: addr(1),
+      extraData: '',
+      ownedAtText: owned.ownedText,
+    },
+  };
+  const own = { sent: 900, answered: 1_000, txHash: `0x${'c'.repeat(64)}`, preImage };
+  const transfer = { ...own, kind: 'transfer_from', fromAddr: addr(1), toAddr: addr(2) } as const;
+  const data = { ...own, kind: 'set_extra_data', extraData: '{}' } as const;
+  const mint = { ...own, kind: 'mint', preImage: null } as const;
+  const later = { sent: 2_000, answered: 2_100 };
+  const onward = write('settled', { ...transfer, ...later, fromAddr: addr(2), toAddr: addr(3) });
+  const burn = write('settled', { kind: 'burn', ...later });
+  const sameAgain = write('accepted', { ...transfer, ...later });
+  const movedOn = { ...token({ owner: addr(3), lastTxHash: HASH_B }), ownedText: 'later' };
+  const asBefore = { ...token({ lastTxHash: HASH_B }), ...owned };
+
+  type Row = [string, Operation, ObservedToken | 'absent', Operation[], string | undefined];
+  it.each<Row>([
+    ['A found transfer settles', write('executed', transfer), movedOn, [], 'settled'],
+    [
+      'A found transfer settles when the token is gone',
+      write('executed', transfer),
+      'absent',
+      [],
+      'settled',
+    ],
+    [
+      'A found write waits under the hash from before it',
+      write('executed', data),
+      { ...token(), ...owned },
+      [],
+      undefined,
+    ],
+    [
+      'A transfer settles once its receiver transferred the token',
+      write('accepted', transfer),
+      movedOn,
+      [onward],
+      'settled',
+    ],
+    [
+      'A transfer waits where another may have brought the token to its receiver',
+      write('accepted', transfer),
+      movedOn,
+      [onward, sameAgain],
+      undefined,
+    ],
+    [
+      'A transfer fails when owner and time of ownership are as before',
+      write('accepted', transfer),
+      asBefore,
+      [],
+      'failed',
+    ],
+    [
+      'A transfer waits while the hash is the one from before it',
+      write('accepted', transfer),
+      { ...token(), ...owned },
+      [],
+      undefined,
+    ],
+    [
+      'A transfer waits when the owner is another one',
+      write('accepted', transfer),
+      movedOn,
+      [],
+      undefined,
+    ],
+    [
+      'A data change fails when the data is as before',
+      write('accepted', data),
+      asBefore,
+      [],
+      'failed',
+    ],
+    [
+      'A data change waits when the data is another one',
+      write('accepted', data),
+      { ...asBefore, extraData: '{"by":"others"}' },
+      [],
+      undefined,
+    ],
+    [
+      'A mint settles once its token was burned',
+      write('accepted', mint),
+      'absent',
+      [burn],
+      'settled',
+    ],
+    [
+      'A mint waits where another may have made the token',
+      write('accepted', mint),
+      'absent',
+      [burn, write('accepted', mint)],
+      undefined,
+    ],
+  ])('%s', (_title, operation, seen, others, to) => {
+    expect(endingOf(operation, seen, late, others)?.to).toBe(to);
+  });
+});
+
+describe('Which of several burns removed an absent token', () => {
+  const older = write('accepted', { kind: 'burn', sent: 0, answered: 100, txHash: HASH_A });
+  const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
+  it.each([
+    ['The one with the last observed hash', HASH_A, [newer, older], older],
+    ['The newest if none has the last observed hash', 'other', [older, newer], newer],
+    ['The only one', null, [older], older],
+    ['None when there is none', null, [], undefined],
+  ] as const)('%s', (_title, hash, burns, taker) => {
+    expect(takerOf(burns, hash)).toBe(taker);
+  });
+});
