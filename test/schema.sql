@@ -2497,7 +2497,7 @@ comment on column finance_v1.periods.signed_by is 'Owner of the key that signed 
 comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
 comment on column finance_v1.periods.state is 'open, closed, signed or reopened; a reopened one is no longer in force.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';

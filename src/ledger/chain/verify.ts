@@ -1,7 +1,8 @@
 /**
- * Verifies the ledger of a database, and exports it for a verification elsewhere: a few batches at
- * a time, so memory does not grow with the ledger. An export reads one snapshot; a verification,
- * which runs every day, reads many short ones, so that it keeps no old rows of other tables alive.
+ * Verifies the ledger of a database and the evidence in its hash chain, and exports them for a
+ * verification elsewhere: some batches at a time, so memory does not grow with them. An export
+ * reads one snapshot; a verification, which runs every day, reads many short ones, so that it keeps
+ * no old rows of other tables alive.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
