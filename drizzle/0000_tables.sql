@@ -79,7 +79,15 @@ CREATE TABLE "tallyhook"."chain" (
 	"batch" "bytea" NOT NULL,
 	"transactions" "bytea" NOT NULL,
 	"movements" "bytea" NOT NULL,
+	"evidence" "bytea" NOT NULL,
 	"head" "bytea" NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."chained_rows" (
+	"batch_id" bigint NOT NULL,
+	"source" text NOT NULL,
+	"row_ids" text[] NOT NULL,
+	CONSTRAINT "chained_rows_batch_id_source_pk" PRIMARY KEY("batch_id","source")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."day_balances" (
@@ -183,6 +191,13 @@ CREATE TABLE "tallyhook"."transactions" (
 	"effective_basis" text NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
 	"entry_count" smallint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."unchained_rows" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."unchained_rows_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"source" text NOT NULL,
+	"row_ids" text[] NOT NULL,
+	"digests" "bytea" NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."observations" (
@@ -766,6 +781,7 @@ CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("r
 CREATE INDEX "operations_by_fee_mode" ON "tallyhook"."operations" USING btree ("fee_mode",coalesce(sent_at, effective_at, recorded_at)) WHERE fee_mode is not null;--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
+CREATE INDEX "transitions_by_id" ON "tallyhook"."transitions" USING brin ("id") WITH (autosummarize=on);--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "alerts_once" ON "tallyhook"."alerts" USING btree ("rule","subject");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint

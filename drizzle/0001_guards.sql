@@ -78,7 +78,7 @@ declare t text;
 begin
   foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends',
     'drift_actions', 'quarantine_releases', 'decisions', 'approvals', 'periods', 'period_actions',
-    'day_ends', 'day_balances']
+    'chained_rows', 'day_ends', 'day_balances']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);
@@ -372,9 +372,71 @@ create trigger nft_movements_in_batch after insert on tallyhook.nft_movements
 --> statement-breakpoint
 alter table tallyhook.nft_movements enable always trigger nft_movements_in_batch;
 --> statement-breakpoint
+-- Evidence of all stages: a digest of each row with its columns, in the form that src/ledger/chain/evidence-store.ts
+-- reads again, is made when the row is inserted, so nothing can change the row before it is in the chain. One row of
+-- unchained_rows holds those of a statement, at most a thousand. A change of these lines breaks the chain.
+-- Of drifts these are the columns that drifts_identity keeps as they are; of the other tables all.
+do $do$
+declare s record;
+begin
+  for s in select * from (values
+    ('transitions', 'transition', 'id', 'n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence'),
+    ('drifts', 'drift', 'id', 'n.id, n.wallet_key, n.addr, n.suspected_at, n.opened_at, n.window_from, n.window_to,
+          n.evidence'),
+    ('drift_actions', 'drift_action', 'id', 'n.id, n.drift_id, n.action, n.at, n.by, n.detail'),
+    ('decisions', 'decision', 'subject n', 'n.subject, n.n, n.decision, n.operation_id, n.reason, n.approvals_needed,
+          n.proposed_by, n.proposed_key, n.proposed_at'),
+    ('approvals', 'approval', 'subject n owner', 'n.subject, n.n, n.proposed_by, n.owner, n.key_id, n.at'),
+    ('quarantine_releases', 'quarantine_release', 'id', 'n.id, n.kind, n.subject, n.problem, n.released_at,
+          n.released_by, n.released_key, n.reason'),
+    ('periods', 'period', 'id', 'n.id, n.period_from, n.period_to, n.report_id, n.report_hash, n.last_batch, n.known_at,
+          n.chain_head, n.decision, n.closed_by, n.closed_at'),
+    ('period_actions', 'period_action', 'id', 'n.id, n.period_id, n.action, n.at, n.by, n.key_id, n.reason, n.detail')
+  ) x (of_table, source, key, columns)
+  loop
+    execute format($function$
+create function tallyhook.%1$I() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp set timezone = 'UTC' as $$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select %2$L, array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by %3$s) as place, concat_ws('/', %3$s) as key,
+      row_to_json((select r from (select %2$L as row, %4$s) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $$$function$, s.of_table || '_to_chain', s.source, 'n.' || replace(s.key, ' ', ', n.'), s.columns);
+    execute format('create trigger %1$I after insert on tallyhook.%2$I referencing new table as new_rows
+      for each statement execute function tallyhook.%1$I()', s.of_table || '_to_chain', s.of_table);
+    execute format('alter table tallyhook.%2$I enable always trigger %1$I', s.of_table || '_to_chain', s.of_table);
+  end loop;
+end $do$;
+--> statement-breakpoint
+-- Moves the oldest evidence, at most two thousand rows, to a batch; returns its digests in the order of the batch.
+create function tallyhook.take_evidence(of_batch bigint) returns bytea language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare evidence bytea;
+begin
+  with oldest as (
+    select u.id, sum(cardinality(u.row_ids)) over (order by u.id) as found
+    from (select id, row_ids from tallyhook.unchained_rows order by id limit 2000) u
+  ), taken as (
+    delete from tallyhook.unchained_rows u
+    where u.id = any(array(select o.id from oldest o where o.found <= 2000))
+    returning u.id, u.source, u.row_ids, u.digests
+  ), named as (
+    insert into tallyhook.chained_rows (batch_id, source, row_ids)
+    select of_batch, t.source, array_agg(k.key order by t.id, k.place)
+    from taken t cross join unnest(t.row_ids) with ordinality as k(key, place) group by t.source
+  )
+  select string_agg(t.digests, ''::bytea order by t.source collate "C", t.id) into evidence from taken t;
+  return coalesce(evidence, ''::bytea);
+end $$;
+--> statement-breakpoint
 -- The hash chain: a digest of each row with every column, in the form that src/ledger/chain/lines-store.ts reads
 -- again, and a head over the digests of the batch and the previous head. A change of these lines breaks the chain.
-create function tallyhook.extend_chain(of_batch bigint) returns void language plpgsql
+create function tallyhook.extend_chain(of_batch bigint, evidence bytea) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set timezone = 'UTC' set enable_seqscan = off as $$
 declare
   before_transaction bigint := 0;
@@ -417,19 +479,20 @@ begin
       m.operation_id, m.posting, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at) r))::text, 'UTF8')), ''::bytea
     order by m.id), ''::bytea)
   into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
-  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)
-  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved,
-    sha256(before_head || batch || posted.digests || moved));
+  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, evidence, head)
+  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved, evidence,
+    sha256(before_head || batch || posted.digests || moved || evidence));
 end $$;
 --> statement-breakpoint
 create function tallyhook.chain_batch() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  perform tallyhook.extend_chain(new.id);
+  perform tallyhook.extend_chain(new.id, tallyhook.take_evidence(new.id));
   return null;
 end $$;
 --> statement-breakpoint
--- At the end of the transaction, when all rows of the batch are written; none can be added later.
+-- At the end of the transaction, when all rows of the batch are written; none can be added later. The rights of the
+-- owner move the evidence, so every batch has what waits, and the daemon cannot keep a row out.
 create constraint trigger batches_chained after insert on tallyhook.batches
   deferrable initially deferred for each row execute function tallyhook.chain_batch();
 --> statement-breakpoint

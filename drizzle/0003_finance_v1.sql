@@ -547,7 +547,7 @@ comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the 
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
 comment on column finance_v1.reports.provisional is 'True if it was made while its period still ran: a later report of the period has other figures.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 --> statement-breakpoint
 create view finance_v1.periods as
 select p.id as period, case when r.period_id is not null then 'reopened' when s.period_id is not null then 'signed'

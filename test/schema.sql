@@ -72,7 +72,13 @@ create table tallyhook.chain (
   batch bytea not null,
   transactions bytea not null,
   movements bytea not null,
+  evidence bytea not null,
   head bytea not null
+);
+create table tallyhook.chained_rows (
+  batch_id bigint not null,
+  source text not null,
+  row_ids text[] not null
 );
 create table tallyhook.clock (
   id integer not null,
@@ -591,6 +597,12 @@ create table tallyhook.transitions (
   cause text not null,
   evidence jsonb
 );
+create table tallyhook.unchained_rows (
+  id bigint not null generated always as identity,
+  source text not null,
+  row_ids text[] not null,
+  digests bytea not null
+);
 create table tallyhook.unnumbered_events (
   id bigint not null generated always as identity,
   recorded_at timestamp(3) with time zone not null,
@@ -663,6 +675,7 @@ alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
 alter table tallyhook.chain add constraint chain_pkey PRIMARY KEY (batch_id);
+alter table tallyhook.chained_rows add constraint chained_rows_batch_id_source_pk PRIMARY KEY (batch_id, source);
 alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
@@ -775,6 +788,7 @@ alter table tallyhook.transactions add constraint transactions_posting_in_turn C
 alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.unchained_rows add constraint unchained_rows_pkey PRIMARY KEY (id);
 alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
 alter table tallyhook.used_since_backup add constraint used_since_backup_pkey PRIMARY KEY (name);
@@ -853,6 +867,7 @@ CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING bt
 CREATE UNIQUE INDEX transactions_by_request ON tallyhook.transactions USING btree (posting_request_id) WHERE (posting_request_id IS NOT NULL);
 CREATE INDEX transactions_late ON tallyhook.transactions USING btree (id) WHERE ((recorded_at - effective_at) > '01:00:00'::interval);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
+CREATE INDEX transitions_by_id ON tallyhook.transitions USING brin (id) WITH (autosummarize='on');
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
@@ -1536,6 +1551,23 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
       and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
   order by l.effective_at, l.seq
 $function$;
+CREATE OR REPLACE FUNCTION tallyhook.approvals_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'approval', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.subject, n.n, n.owner) as place, concat_ws('/', n.subject, n.n, n.owner) as key,
+      row_to_json((select r from (select 'approval' as row, n.subject, n.n, n.proposed_by, n.owner, n.key_id, n.at) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.chain_batch()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1543,7 +1575,7 @@ CREATE OR REPLACE FUNCTION tallyhook.chain_batch()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  perform tallyhook.extend_chain(new.id);
+  perform tallyhook.extend_chain(new.id, tallyhook.take_evidence(new.id));
   return null;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.check_accounts()
@@ -1734,6 +1766,59 @@ begin
   end if;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'decision', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.subject, n.n) as place, concat_ws('/', n.subject, n.n) as key,
+      row_to_json((select r from (select 'decision' as row, n.subject, n.n, n.decision, n.operation_id, n.reason, n.approvals_needed,
+          n.proposed_by, n.proposed_key, n.proposed_at) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'drift_action', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'drift_action' as row, n.id, n.drift_id, n.action, n.at, n.by, n.detail) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'drift', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'drift' as row, n.id, n.wallet_key, n.addr, n.suspected_at, n.opened_at, n.window_from, n.window_to,
+          n.evidence) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date)
  RETURNS text
  LANGUAGE plpgsql
@@ -1835,7 +1920,7 @@ cross join lateral (
       else 'possible' end as inclusion) i
   ) c) s
 $function$;
-CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint)
+CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1883,9 +1968,9 @@ begin
       m.operation_id, m.posting, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at) r))::text, 'UTF8')), ''::bytea
     order by m.id), ''::bytea)
   into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
-  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)
-  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved,
-    sha256(before_head || batch || posted.digests || moved));
+  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, evidence, head)
+  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved, evidence,
+    sha256(before_head || batch || posted.digests || moved || evidence));
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods()
  RETURNS void
@@ -1926,6 +2011,41 @@ begin
   end loop;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'period_action', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'period_action' as row, n.id, n.period_id, n.action, n.at, n.by, n.key_id, n.reason, n.detail) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'period', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'period' as row, n.id, n.period_from, n.period_to, n.report_id, n.report_hash, n.last_batch, n.known_at,
+          n.chain_head, n.decision, n.closed_by, n.closed_at) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1941,6 +2061,24 @@ begin
     select id, at from tallyhook.audit order by id limit 10000) a where a.at < older_than));
   get diagnostics removed = row_count;
   return removed;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.quarantine_releases_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'quarantine_release', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'quarantine_release' as row, n.id, n.kind, n.subject, n.problem, n.released_at,
+          n.released_by, n.released_key, n.reason) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
  RETURNS TABLE(n integer, result text, open jsonb)
@@ -2091,6 +2229,46 @@ CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text)
 AS $function$
   select case when of_table in ('observations', 'deliveries')
     then 'with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)' else '' end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare evidence bytea;
+begin
+  with oldest as (
+    select u.id, sum(cardinality(u.row_ids)) over (order by u.id) as found
+    from (select id, row_ids from tallyhook.unchained_rows order by id limit 2000) u
+  ), taken as (
+    delete from tallyhook.unchained_rows u
+    where u.id = any(array(select o.id from oldest o where o.found <= 2000))
+    returning u.id, u.source, u.row_ids, u.digests
+  ), named as (
+    insert into tallyhook.chained_rows (batch_id, source, row_ids)
+    select of_batch, t.source, array_agg(k.key order by t.id, k.place)
+    from taken t cross join unnest(t.row_ids) with ordinality as k(key, place) group by t.source
+  )
+  select string_agg(t.digests, ''::bytea order by t.source collate "C", t.id) into evidence from taken t;
+  return coalesce(evidence, ''::bytea);
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+begin
+  insert into tallyhook.unchained_rows (source, row_ids, digests)
+  select 'transition', array_agg(x.key order by x.place),
+    string_agg(sha256(convert_to(x.line, 'UTF8')), ''::bytea order by x.place)
+  from (select row_number() over (order by n.id) as place, concat_ws('/', n.id) as key,
+      row_to_json((select r from (select 'transition' as row, n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence) r))::text as line
+    from new_rows n) x
+  group by (x.place - 1) / 1000 order by min(x.place);
+  return null;
+end $function$;
 
 -- triggers
 
@@ -2099,17 +2277,22 @@ CREATE TRIGGER accounts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.accounts FOR
 CREATE TRIGGER accounts_opened_true AFTER INSERT ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
 CREATE TRIGGER accounts_updated_true AFTER UPDATE ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
 CREATE TRIGGER approvals_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.approvals FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER approvals_to_chain AFTER INSERT ON tallyhook.approvals REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.approvals_to_chain(); -- always
 CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.batches FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE CONSTRAINT TRIGGER batches_chained AFTER INSERT ON tallyhook.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tallyhook.chain_batch(); -- always
 CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
 CREATE TRIGGER chain_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.chain FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER chained_rows_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.chained_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER day_balances_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.day_balances FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER day_ends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.day_ends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER decisions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER decisions_to_chain AFTER INSERT ON tallyhook.decisions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.decisions_to_chain(); -- always
 CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER drift_actions_to_chain AFTER INSERT ON tallyhook.drift_actions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.drift_actions_to_chain(); -- always
 CREATE TRIGGER drifts_identity BEFORE UPDATE OF id, wallet_key, addr, suspected_at, opened_at, window_from, window_to, evidence ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drifts_in_order BEFORE INSERT OR UPDATE ON tallyhook.drifts FOR EACH ROW EXECUTE FUNCTION tallyhook.check_drift(); -- always
 CREATE TRIGGER drifts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER drifts_to_chain AFTER INSERT ON tallyhook.drifts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.drifts_to_chain(); -- always
 CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.entries FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_entries(); -- always
 CREATE TRIGGER freezes_kept BEFORE DELETE OR TRUNCATE ON tallyhook.freezes FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -2118,16 +2301,20 @@ CREATE TRIGGER nft_movements_in_batch AFTER INSERT ON tallyhook.nft_movements RE
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER period_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.period_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER period_actions_in_order BEFORE INSERT ON tallyhook.period_actions FOR EACH ROW EXECUTE FUNCTION tallyhook.check_period_action(); -- always
+CREATE TRIGGER period_actions_to_chain AFTER INSERT ON tallyhook.period_actions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.period_actions_to_chain(); -- always
 CREATE TRIGGER periods_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.periods FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER periods_consecutive BEFORE INSERT ON tallyhook.periods FOR EACH ROW EXECUTE FUNCTION tallyhook.check_period(); -- always
+CREATE TRIGGER periods_to_chain AFTER INSERT ON tallyhook.periods REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.periods_to_chain(); -- always
 CREATE TRIGGER posting_requests_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER quarantine_releases_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.quarantine_releases FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER quarantine_releases_to_chain AFTER INSERT ON tallyhook.quarantine_releases REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.quarantine_releases_to_chain(); -- always
 CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.sends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
 CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER transitions_to_chain AFTER INSERT ON tallyhook.transitions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.transitions_to_chain(); -- always
 CREATE TRIGGER used_since_backup_kept BEFORE DELETE OR TRUNCATE ON tallyhook.used_since_backup FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 
 -- comments
@@ -2312,7 +2499,7 @@ comment on column finance_v1.periods.signed_by is 'Owner of the key that signed 
 comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
 comment on column finance_v1.periods.state is 'open, closed, signed or reopened; a reopened one is no longer in force.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';
@@ -2430,6 +2617,7 @@ grant update on tallyhook.audit.result to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
 grant select on tallyhook.chain to tallyhook_writer;
+grant select on tallyhook.chained_rows to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.day_balances to tallyhook_writer;
@@ -2505,6 +2693,7 @@ grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;
 grant insert, select on tallyhook.transitions to tallyhook_writer;
+grant select on tallyhook.unchained_rows to tallyhook_writer;
 grant delete, insert, select on tallyhook.unnumbered_events to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.unprocessed_observations to tallyhook_writer;
 grant insert, select on tallyhook.used_since_backup to tallyhook_writer;

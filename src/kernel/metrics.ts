@@ -263,7 +263,7 @@ function bookGauges(gauge: ReturnType<typeof makers>['gauge']) {
     reportAge: gauge('report_age_seconds', 'Time since the newest reconciliation report was made'),
     ledgerFindings: gauge(
       'ledger_verify_findings',
-      'What the newest verification of the hash chain found; 0 when every row is as it was posted',
+      'What the newest verification of the hash chain found; 0 when nothing was changed',
     ),
     ledgerVerifyAge: gauge(
       'ledger_verify_age_seconds',

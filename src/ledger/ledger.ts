@@ -11,6 +11,7 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { EffectSettings } from '../operations/operations.ts';
+import { makeEvidenceChain } from './chain/evidence.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
 import { isBackdated } from './opening-rule.ts';
 import { listFirstEntries, listMissedEntries, readOpenings } from './opening-store.ts';
@@ -81,8 +82,8 @@ export interface Pass {
 
 export interface Ledger {
   /**
-   * Posts at most one batch; does nothing while another daemon holds the lease. When the signal
-   * aborts, a refused batch is not tried again.
+   * Makes at most one batch, of postings or of evidence; does nothing while another daemon holds
+   * the lease. When the signal aborts, a refused batch is not tried again.
    * @throws DatabaseError for an error that no single row causes, such as a lost connection
    */
   runOnce(now: Instant, signal?: AbortSignal): Promise<Pass>;
@@ -93,7 +94,7 @@ const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
 const IDLE: Pass = { posted: 0, quarantined: 0, more: false };
 
-export function makeLedger(deps: {
+interface Deps {
   db: Db;
   daemon: Daemon;
   clock: Clock;
@@ -103,17 +104,50 @@ export function makeLedger(deps: {
   batchMax?: number;
   /** Called when every write is under the fee rules that are set, once for each change of them. */
   announceFeeRules?: AnnounceFeeRules;
-}): Ledger {
-  const { db, daemon, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
+}
+
+export function makeLedger(deps: Deps): Ledger {
+  const { db, daemon, log } = deps;
   const lease = makeHeldLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
-  const feeRules = makeFeeRules({ ...deps, lockLease: (tx, fence) => lockLease(tx, LEASE, fence) });
+  const locking = { ...deps, lockLease: (tx: Tx, fence: bigint) => lockLease(tx, LEASE, fence) };
+  const feeRules = makeFeeRules(locking);
+  const evidence = makeEvidenceChain(locking);
+  const postNext = makePosting(deps);
   // Of the last pass: then another batch is due, and fee rules wait until all are posted.
   let leftRows = false;
+  return {
+    async runOnce(now, signal) {
+      const [{ waiting }, wrong, unchained] = leftRows
+        ? [{ waiting: 1 }, false, false]
+        : await Promise.all([countUnposted(db, 1), feeRules.isDue(), evidence.isDue(now)]);
+      const fence = waiting > 0 || wrong || unchained ? await lease.take(now) : undefined;
+      leftRows = false;
+      if (fence === undefined) return IDLE;
+      try {
+        const pass = waiting > 0 ? await postNext(fence, signal) : IDLE;
+        leftRows = pass.more;
+        // A batch of postings takes the evidence as well.
+        if (waiting === 0 && unchained && (await evidence.extend(fence)))
+          return { ...pass, more: true };
+        if (!wrong || signal?.aborted) return pass;
+        const { reposted, more } = await feeRules.runOnce(fence);
+        return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
+      } catch (error) {
+        if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
+        lease.forget();
+        return IDLE;
+      }
+    },
+  };
+}
+
+/** Posts the oldest due rows as one batch. */
+function makePosting({ db, clock, effectSettings, log, batchMax = BATCH_MAX }: Deps) {
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
-  /** Posts the oldest due rows; fewer, down to one, while the database refuses them. */
-  async function postNext(fence: bigint, signal?: AbortSignal): Promise<Pass> {
+  /** Fewer, down to one, while the database refuses them. */
+  return async function postNext(fence: bigint, signal?: AbortSignal): Promise<Pass> {
     while (!signal?.aborted) {
       let work: Work | undefined;
       try {
@@ -139,28 +173,6 @@ export function makeLedger(deps: {
       }
     }
     return { ...IDLE, more: true };
-  }
-
-  return {
-    async runOnce(now, signal) {
-      const [{ waiting }, wrong] = leftRows
-        ? [{ waiting: 1 }, false]
-        : await Promise.all([countUnposted(db, 1), feeRules.isDue()]);
-      const fence = waiting > 0 || wrong ? await lease.take(now) : undefined;
-      leftRows = false;
-      if (fence === undefined) return IDLE;
-      try {
-        const pass = waiting > 0 ? await postNext(fence, signal) : IDLE;
-        leftRows = pass.more;
-        if (!wrong || signal?.aborted) return pass;
-        const { reposted, more } = await feeRules.runOnce(fence);
-        return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
-      } catch (error) {
-        if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
-        lease.forget();
-        return IDLE;
-      }
-    },
   };
 }
 

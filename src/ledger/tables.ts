@@ -42,8 +42,8 @@ export const batches = tallyhook.table('batches', {
 
 /**
  * The hash chain, a row per batch, inserted by a trigger when the batch commits. `batch`,
- * `transactions` and `movements` are SHA-256 digests of the rows, concatenated in their order;
- * `head` is the digest of the previous head and these three.
+ * `transactions`, `movements` and `evidence` are SHA-256 digests of the rows, concatenated in their
+ * order; `head` is the digest of the previous head and these four.
  */
 export const chain = tallyhook.table('chain', {
   batchId: bigint('batch_id', { mode: 'bigint' }).primaryKey(),
@@ -51,8 +51,32 @@ export const chain = tallyhook.table('chain', {
   batch: bytes().notNull(),
   transactions: bytes().notNull(),
   movements: bytes().notNull(),
+  evidence: bytes().notNull(),
   head: bytes().notNull(),
 });
+
+/**
+ * Evidence of all stages that is not in the chain yet: a row for up to a thousand that a statement
+ * inserted. Triggers insert it, and move it to the next batch; the daemon may not write it.
+ */
+export const unchainedRows = tallyhook.table('unchained_rows', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  /** `EVIDENCE_KEYS` of chain/link.ts has all. */
+  source: text().notNull(),
+  rowIds: text('row_ids').array().notNull(),
+  digests: bytes().notNull(),
+});
+
+/** Append-only, by the same trigger: whose digests are in `chain.evidence`, in their order. */
+export const chainedRows = tallyhook.table(
+  'chained_rows',
+  {
+    batchId: bigint('batch_id', { mode: 'bigint' }).notNull(),
+    source: text().notNull(),
+    rowIds: text('row_ids').array().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.batchId, t.source] })],
+);
 
 export const transactions = tallyhook.table(
   'transactions',

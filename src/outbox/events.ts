@@ -123,7 +123,7 @@ export const EVENTS = {
     }),
   ),
   'ledger.verify_failed': row(
-    'A verification of the hash chain found rows that are not as they were posted.',
+    'A verification of the hash chain found rows that are not as they were recorded.',
     z.object({
       findings: z.number().int(),
       listed: z

@@ -20,7 +20,12 @@ const run = (...args: string[]) =>
   runCommand(environmentOf(database.url, 'http://127.0.0.1:9'), ...args);
 
 beforeAll(async () => {
-  for (let n = 1; n <= 3; n++) await post(database.db, nthPosting(n));
+  for (let n = 1; n <= 3; n++) {
+    await database.db.sql`
+      insert into tallyhook.transitions (operation_id, to_state, at, cause, evidence)
+      values ('op_1', 'recorded', now(), ${`intent ${n}`}, '{"balance":12345678901234567890}')`;
+    await post(database.db, nthPosting(n));
+  }
   folder = await mkdtemp(join(tmpdir(), 'tallyhook-verify-'));
   file = join(folder, 'ledger.jsonl');
   expect(await run('export', 'ledger', '--out', file)).toEqual({ code: 0, text: '' });
@@ -33,7 +38,8 @@ describe('verify', () => {
   it('An unchanged ledger is verified, and its head is printed', async () => {
     const { code, text } = await run('verify', '--anchor', head);
     expect(text).toBe(
-      `verified: 3 transactions in 3 batches, compared with 1 kept heads\nhead ${head}\n`,
+      'verified: 3 transactions and 3 rows of evidence in 3 batches, compared with 1 kept heads\n' +
+        `head ${head}\n`,
     );
     expect(code).toBe(0);
   });
@@ -43,7 +49,7 @@ describe('verify', () => {
     const { code, text } = await run('verify', '--json', '--anchor', other, head);
     expect(code).toBe(1);
     expect(JSON.parse(text)).toMatchObject({
-      ...{ ok: false, head, transactions: '3', anchors: 2, total: 1 },
+      ...{ ok: false, head, transactions: '3', evidence: '3', anchors: 2, total: 1 },
       findings: [{ kind: 'rewritten', row: 'batch 2' }],
     });
   });
@@ -74,8 +80,26 @@ describe('An export', () => {
       'removed: transaction 2 is in the chain but not in the ledger: it was removed',
     ],
     [
+      'an edited line of evidence',
+      (lines) => lines.map((line) => line.replace('intent 2', 'intent 9')),
+      'changed: transition 2 is not as it was recorded',
+    ],
+    [
+      'a removed line of evidence',
+      (lines) => lines.filter((line) => !line.includes('intent 2')),
+      'removed: transition 2 is in the chain but not in the database: it was removed',
+    ],
+    [
+      'an inserted line of evidence',
+      (lines) =>
+        lines.flatMap((line) =>
+          line.includes('intent 2') ? [line, line.replace('"id":2', '"id":9')] : [line],
+        ),
+      'inserted: transition 9 is in no batch of the chain: it was inserted',
+    ],
+    [
       'a missing end',
-      (lines) => lines.slice(0, -4),
+      (lines) => lines.slice(0, -5),
       'cut: batch 3 is missing: the end of the export was cut off',
     ],
     [
@@ -83,9 +107,9 @@ describe('An export', () => {
       (lines) => [...lines.slice(0, -1), '{"row":"end","batches":4,"head":"x:4"}'],
       'cut: batch 4 is missing: the end of the export was cut off',
     ],
-  ])('Two files with nothing installed find %s', async (_what, change, finding) => {
+  ])('Three files with nothing installed find %s', async (_what, change, finding) => {
     const alone = await mkdtemp(join(folder, 'alone-'));
-    for (const name of ['walk.ts', 'verify-file.ts'])
+    for (const name of ['link.ts', 'walk.ts', 'verify-file.ts'])
       await cp(join(CHAIN, name), join(alone, name));
     const lines = (await readFile(file, 'utf8')).trim().split('\n');
     const copy = join(alone, 'ledger.jsonl');
@@ -104,7 +128,7 @@ describe('An export', () => {
     const none = join(folder, 'none.jsonl');
     await writeFile(none, '{"a":1}\n');
     const { code, text } = await run('verify', '--file', none);
-    expect(text).toBe(`${none} is not an export of the ledger in format 1\n`);
+    expect(text).toBe(`${none} is not an export of the ledger in format 2\n`);
     expect(code).toBe(1);
   });
 });

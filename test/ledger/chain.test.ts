@@ -235,7 +235,7 @@ describe('Tampering as a superuser', () => {
     await tamper(
       `update tallyhook.transactions set reference = 'other' where id = 2`,
       'delete from tallyhook.chain',
-      'select tallyhook.extend_chain(n) from generate_series(1, 3) n',
+      `select tallyhook.extend_chain(n, '') from generate_series(1, 3) n`,
     );
     expect(await found()).toEqual([]);
     expect(await found(head)).toEqual(['rewritten: batch 3']);
@@ -256,7 +256,7 @@ describe('The writer role', () => {
     `update tallyhook.chain set head = ''`,
     'delete from tallyhook.chain',
     'truncate tallyhook.chain',
-    'select tallyhook.extend_chain(1)',
+    `select tallyhook.extend_chain(1, '')`,
     'alter table tallyhook.batches disable trigger batches_chained',
   ])('The writer may not: %s', async (statement) => {
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');

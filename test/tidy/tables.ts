@@ -16,7 +16,9 @@ import { isSql, isStore } from './sql.ts';
  */
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
-  ledger: 'operations',
+  ledger:
+    'approvals decisions drift_actions drifts operations period_actions periods ' +
+    'quarantine_releases transitions',
   observer: 'operation_effects operations tokens wallets',
   reconciler:
     'accounts due_postings observations observed_holders operation_effects operations ' +

@@ -6,7 +6,9 @@ export function addVerify(program: Command): void {
   withExamples(
     program
       .command('verify')
-      .description('verify the hash chain of the ledger; exits 0 if every row is as it was posted')
+      .description(
+        'verify the hash chain of the ledger; exits 0 if all rows are as they were recorded',
+      )
       .option('--file <path>', 'verify this export instead of the database')
       .option('--anchor <head:count...>', 'compare with heads that were kept elsewhere')
       .option('--json', 'print JSON'),

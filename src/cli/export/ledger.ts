@@ -31,7 +31,7 @@ interface VerifyOptions {
   json?: true;
 }
 
-/** Exits 0 if the ledger is as it was posted, else 1. */
+/** Exits 0 if the ledger and the evidence are as they were recorded, else 1. */
 export async function runVerify({ file, anchor = [], json }: VerifyOptions): Promise<number> {
   const anchors = anchor.map(toAnchor);
   const progress = progressOn('verified');
@@ -63,17 +63,19 @@ function toAnchor(text: string): Anchor {
   );
 }
 
-function outputOf({ count, head, transactions, ...rest }: Verdict) {
-  return { ...rest, head: `${head}:${count}`, transactions: transactions.toString() };
+function outputOf({ count, head, transactions, evidence, ...rest }: Verdict) {
+  const counts = { transactions: transactions.toString(), evidence: evidence.toString() };
+  return { ...rest, head: `${head}:${count}`, ...counts };
 }
 
-function printVerdict({ ok, count, head, transactions, anchors, findings, total }: Verdict): void {
+function printVerdict(verdict: Verdict): void {
+  const { ok, count, head, transactions, evidence, anchors, findings, total } = verdict;
   for (const { kind, text } of findings) printLine(`${kind.padEnd(13)}${text}`);
   if (total > findings.length) printLine(`… and ${total - findings.length} more`);
   const found = total === 1 ? '1 finding' : `${total} findings`;
   printLine(
-    `${ok ? 'verified' : `NOT VERIFIED, ${found}`}: ${transactions} transactions in ${count} ` +
-      `batches, compared with ${anchors} kept heads`,
+    `${ok ? 'verified' : `NOT VERIFIED, ${found}`}: ${transactions} transactions and ` +
+      `${evidence} rows of evidence in ${count} batches, compared with ${anchors} kept heads`,
   );
   printLine(`head ${head}:${count}`);
 }

@@ -19,8 +19,20 @@ const APPEND_ONLY = [
   'approvals',
   'periods',
   'period_actions',
+  'chained_rows',
   'day_ends',
   'day_balances',
+];
+/** Their rows are evidence, which the hash chain covers. */
+const EVIDENCE = [
+  'transitions',
+  'drifts',
+  'drift_actions',
+  'decisions',
+  'approvals',
+  'quarantine_releases',
+  'periods',
+  'period_actions',
 ];
 const KEPT = [
   'operations',
@@ -36,6 +48,7 @@ const KEPT = [
 export const GUARDS: readonly string[] = [
   ...APPEND_ONLY.map((table) => `${table}.${table}_append_only`),
   ...KEPT.map((table) => `${table}.${table}_kept`),
+  ...EVIDENCE.map((table) => `${table}.${table}_to_chain`),
   'entries.entries_balance',
   'transactions.transactions_have_entries',
   'batches.batches_continue',

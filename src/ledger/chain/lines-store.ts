@@ -4,10 +4,13 @@
  * that someone replaced in the database cannot mislead a verification.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { ChainRow, Link, RowLine } from './walk.ts';
+import { findEvidence, listChainedRows, listStrangeEvidence } from './evidence-store.ts';
+import type { ChainRow, Link, RowLine } from './link.ts';
 
-/** Batches that are read at once. Twenty are no faster, and hold the event loop 34 ms, not 20. */
-const PAGE = 4;
+/** Batches that are read at once: with so many rows, or a single one with more. */
+const PAGE = 100;
+/** Ten thousand are no faster, and hold the event loop 34 ms, not 20. */
+const PAGE_ROWS = 2_000;
 
 export async function setReadOnly(tx: Tx): Promise<void> {
   await tx.sql`set transaction read only`;
@@ -24,8 +27,12 @@ type Position = Pick<ChainRow, 'batchId' | 'lastTransaction'>;
  */
 export async function* readLinks(inSnapshot: InSnapshot): AsyncGenerator<Link> {
   let before: Position = { batchId: 0n, lastTransaction: 0n };
+  /** Rows of evidence that were found, by source. */
+  const found = new Map<string, number>();
   for (;;) {
-    const links = await inSnapshot((tx) => readPage(tx, before));
+    const links = await inSnapshot((tx) => readPage(tx, before, found));
+    for (const { source } of links.flatMap(({ evidence }) => evidence))
+      found.set(source, (found.get(source) ?? 0) + 1);
     yield* links;
     const last = links.at(-1)?.chain;
     if (!last) return;
@@ -34,7 +41,11 @@ export async function* readLinks(inSnapshot: InSnapshot): AsyncGenerator<Link> {
 }
 
 /** The next links; after the last one, what is beyond the chain. */
-async function readPage(tx: Tx, start: Position): Promise<Link[]> {
+async function readPage(
+  tx: Tx,
+  start: Position,
+  found: ReadonlyMap<string, number>,
+): Promise<Link[]> {
   let before = start;
   const rows = await listChain(tx, before.batchId);
   const last = rows.at(-1);
@@ -45,29 +56,44 @@ async function readPage(tx: Tx, start: Position): Promise<Link[]> {
         batch: await listStrangeBatches(tx, before.batchId),
         transactions: await listStrangeTransactions(tx, before.lastTransaction),
         movements: await listStrangeMovements(tx, before.batchId),
+        chained: [],
+        evidence: await listStrangeEvidence(tx, before.batchId, found, STRANGE_MAX),
       },
     ];
   const batches = await listBatches(tx, before.batchId, last.batchId);
   const transactions = await listTransactions(tx, before.lastTransaction, last.lastTransaction);
   const movements = await listMovements(tx, before.batchId, last.batchId);
+  const chained = await listChainedRows(tx, before.batchId, last.batchId);
+  const evidence = await findEvidence(tx, chained);
   return rows.map((chain) => {
     const { batchId, lastTransaction } = chain;
     const after = before.lastTransaction;
     before = chain;
+    const named = chained.filter((one) => one.batchId === batchId);
     return {
       chain,
       batch: batches.filter(({ id }) => id === batchId),
       transactions: transactions.filter(({ id }) => id > after && id <= lastTransaction),
       movements: movements.filter((row) => row.batchId === batchId),
+      chained: named,
+      evidence: named.flatMap(({ source, rowIds }) =>
+        rowIds.flatMap((key) => evidence.get(source)?.get(key) ?? []),
+      ),
     };
   });
 }
 
 async function listChain(tx: Tx, after: bigint): Promise<ChainRow[]> {
   return tx.sql<ChainRow[]>`
-    select batch_id, last_transaction, batch, transactions, movements, head
-    from tallyhook.chain where batch_id > ${String(after)}::bigint
-    order by batch_id limit ${PAGE}`;
+    select c.batch_id, c.last_transaction, c.batch, c.transactions, c.movements, c.evidence, c.head
+    from (
+      select batch_id, sum(octet_length(transactions) + octet_length(evidence)) over w / 32 as found
+      from tallyhook.chain where batch_id > ${String(after)}::bigint
+      window w as (order by batch_id) order by batch_id limit ${PAGE}) p
+    join tallyhook.chain c on c.batch_id = p.batch_id
+    where p.found <= ${PAGE_ROWS} or p.batch_id = (select min(batch_id) from tallyhook.chain
+      where batch_id > ${String(after)}::bigint)
+    order by c.batch_id`;
 }
 
 async function listBatches(tx: Tx, after: bigint, upTo: bigint): Promise<RowLine[]> {

@@ -1,10 +1,11 @@
 /**
- * Verifies an exported ledger. Runs alone, with walk.ts beside it and nothing installed:
+ * Verifies an exported ledger. Runs alone, with walk.ts and link.ts beside it, nothing installed:
  * `node verify-file.ts ledger.jsonl [head:count]`. It exits with 0 only if the export is whole and
  * unchanged.
  */
 import { createReadStream } from 'node:fs';
-import { type Anchor, type ChainRow, type Link, parseAnchor, type Verdict, Walk } from './walk.ts';
+import { type ChainedRows, type ChainRow, EVIDENCE_KEYS, type Link } from './link.ts';
+import { type Anchor, parseAnchor, type Verdict, Walk } from './walk.ts';
 
 /** Characters of a line; that of a batch of 100,000 transactions has 6.4 million. */
 const LINE_MAX = 16_777_216;
@@ -30,22 +31,33 @@ export async function verifyFile(
   for await (const line of linesOf(path)) {
     number += 1;
     const row = parseLine(line, number);
-    if (number === 1 && (row.row !== 'export' || row.format !== 1))
-      throw new NotAnExport(`${path} is not an export of the ledger in format 1`);
+    if (number === 1 && (row.row !== 'export' || row.format !== 2))
+      throw new NotAnExport(`${path} is not an export of the ledger in format 2`);
     if (end) throw new NotAnExport(`line ${number} stands after the end of the export`);
     if (row.row === 'chain') {
       close();
-      link = { chain: chainOf(row), batch: [], transactions: [], movements: [] };
+      const rows = { batch: [], transactions: [], movements: [], evidence: [] };
+      link = { chain: chainOf(row), chained: chainedOf(row), ...rows };
     } else if (row.row === 'end') end = row;
-    else if (row.row === 'batch' || row.row === 'transaction' || row.row === 'movement') {
-      if (!link) throw new NotAnExport(`line ${number} stands before the first chain row`);
-      const rows = { batch: link.batch, transaction: link.transactions, movement: link.movements };
-      rows[row.row].push({ id: BigInt(row.id as number), line });
-    } else if (number > 1) throw new NotAnExport(`line ${number} is of no known kind`);
+    else if (link) addTo(link, row, line, number);
+    else if (number > 1) throw new NotAnExport(`line ${number} stands before the first chain row`);
   }
   close();
   checkEnd(walk, end, link);
   return walk.end();
+}
+
+function addTo(link: Link, row: Row, line: string, number: number): void {
+  const key = EVIDENCE_KEYS.get(row.row);
+  const rows = { batch: link.batch, transaction: link.transactions, movement: link.movements };
+  if (key)
+    link.evidence.push({
+      ...{ source: String(row.row), line },
+      key: key.map((name) => String(row[name])).join('/'),
+    });
+  else if (row.row === 'batch' || row.row === 'transaction' || row.row === 'movement')
+    rows[row.row].push({ id: BigInt(row.id as number), line });
+  else throw new NotAnExport(`line ${number} is of no known kind`);
 }
 
 /** Ends lines at line feeds only; readline also ends them at U+2028, which a row may hold. */
@@ -78,8 +90,12 @@ function chainOf(row: Row): ChainRow {
     batchId: BigInt(row.batch_id as number),
     lastTransaction: BigInt(row.last_transaction as number),
     ...{ batch: bytes('batch'), transactions: bytes('transactions') },
-    ...{ movements: bytes('movements'), head: bytes('head') },
+    ...{ movements: bytes('movements'), evidence: bytes('evidence'), head: bytes('head') },
   };
+}
+
+function chainedOf({ evidence_rows: named }: Row): ChainedRows[] {
+  return (named as [string, string[]][]).map(([source, rowIds]) => ({ source, rowIds }));
 }
 
 function checkEnd(walk: Walk, end: Row | undefined, last: Link | undefined): void {

@@ -1,14 +1,16 @@
 /**
- * Verifies the ledger of a database, and exports it for a verification elsewhere: a few batches at
- * a time, so memory does not grow with the ledger. An export reads one snapshot; a verification,
- * which runs every day, reads many short ones, so that it keeps no old rows of other tables alive.
+ * Verifies the ledger of a database and the evidence in its hash chain, and exports them for a
+ * verification elsewhere: some batches at a time, so memory does not grow with them. An export
+ * reads one snapshot; a verification, which runs every day, reads many short ones, so that it keeps
+ * no old rows of other tables alive.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends/store.ts';
 import { journalEntry, journalHead } from './hledger.ts';
 import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './lines-store.ts';
-import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';
+import type { ChainRow, Link } from './link.ts';
+import { type Anchor, type Verdict, Walk } from './walk.ts';
 
 export { readChainHead } from './lines-store.ts';
 export type { Anchor, Finding, FindingKind, Verdict } from './walk.ts';
@@ -87,15 +89,18 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
 }
 
 async function* exportedLines(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
-  const end = { row: 'end', batches: 0, transactions: 0, movements: 0, head: '' };
-  yield `${JSON.stringify({ row: 'export', format: 1 })}\n`;
-  for await (const { chain, batch, transactions, movements } of readLinks((work) => work(tx))) {
+  const end = { row: 'end', batches: 0, transactions: 0, movements: 0, evidence: 0, head: '' };
+  yield `${JSON.stringify({ row: 'export', format: 2 })}\n`;
+  for await (const link of readLinks((work) => work(tx))) {
+    const { chain, batch, transactions, movements, evidence } = link;
     if (!chain) break;
-    yield `${chainLine(chain)}\n`;
-    for (const { line } of [...batch, ...transactions, ...movements]) yield `${line}\n`;
+    yield `${chainLine(chain, link)}\n`;
+    for (const { line } of [...batch, ...transactions, ...movements, ...evidence])
+      yield `${line}\n`;
     end.batches += 1;
     end.transactions += transactions.length;
     end.movements += movements.length;
+    end.evidence += evidence.length;
     end.head = headOf(chain);
     onProgress(chain.batchId, chain.lastTransaction);
   }
@@ -106,7 +111,7 @@ function headOf({ head, batchId }: ChainRow): string {
   return `${head.toString('hex')}:${batchId}`;
 }
 
-function chainLine(chain: ChainRow): string {
+function chainLine(chain: ChainRow, { chained }: Link): string {
   return JSON.stringify({
     row: 'chain',
     batch_id: Number(chain.batchId),
@@ -114,6 +119,8 @@ function chainLine(chain: ChainRow): string {
     batch: chain.batch.toString('hex'),
     transactions: chain.transactions.toString('hex'),
     movements: chain.movements.toString('hex'),
+    evidence: chain.evidence.toString('hex'),
+    evidence_rows: chained.map(({ source, rowIds }) => [source, rowIds]),
     head: chain.head.toString('hex'),
   });
 }

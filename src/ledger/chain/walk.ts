@@ -1,35 +1,19 @@
 /**
  * Checks the hash chain of the ledger, link by link, and names what is wrong and where. Pure, and
- * without imports beside node:crypto, because it also checks exports on machines without Tallyhook.
- *
- * A line is the JSON text of one row. The digests of a chain row are the SHA-256 of the lines of
- * its batch; its head is the SHA-256 of the previous head (32 zero bytes at first) and of these
- * digests: batch, transactions, movements.
+ * without imports beside link.ts, because it also checks exports on machines without Tallyhook.
  */
-import { createHash } from 'node:crypto';
-
-/** A row of the table `chain`. */
-export interface ChainRow {
-  batchId: bigint;
-  lastTransaction: bigint;
-  batch: Buffer;
-  transactions: Buffer;
-  movements: Buffer;
-  head: Buffer;
-}
-
-export interface RowLine {
-  id: bigint;
-  line: string;
-}
-
-/** A chain row with the rows that are found in its place; without one, rows beyond the chain. */
-export interface Link {
-  chain: ChainRow | undefined;
-  batch: RowLine[];
-  transactions: RowLine[];
-  movements: RowLine[];
-}
+import {
+  type ChainRow,
+  DIGEST,
+  digestsOf,
+  type EvidenceLine,
+  type Link,
+  nameOf,
+  namesOf,
+  type RowLine,
+  sha256,
+  split,
+} from './link.ts';
 
 /** A head that was kept elsewhere. */
 export interface Anchor {
@@ -66,6 +50,8 @@ export interface Verdict {
   count: bigint;
   head: string;
   transactions: bigint;
+  /** Rows of other stages in the chain. */
+  evidence: bigint;
   anchors: number;
   /** At most `FINDINGS_MAX`; `total` counts all. */
   findings: Finding[];
@@ -73,14 +59,7 @@ export interface Verdict {
 }
 
 export const FINDINGS_MAX = 100;
-const DIGEST = 32;
 const FIRST_HEAD = Buffer.alloc(DIGEST);
-
-export function sha256(...parts: (Buffer | string)[]): Buffer {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
-}
 
 /** `<head>:<count>`, as reports and `verify` print it; undefined for anything else. */
 export function parseAnchor(text: string, source: string): Anchor | undefined {
@@ -102,6 +81,7 @@ export class Walk {
   readonly #anchors: readonly Anchor[];
   readonly #findings: Finding[] = [];
   #total = 0;
+  #evidence = 0n;
   /** The heads that the next link may follow: as stored, and after a finding as computed. */
   #heads: Buffer[] = [FIRST_HEAD];
   #last: Pick<ChainRow, 'batchId' | 'lastTransaction' | 'head'> = {
@@ -116,8 +96,9 @@ export class Walk {
   }
 
   add(link: Link): void {
-    const { chain, batch, transactions, movements } = link;
+    const { chain, batch, transactions, movements, evidence } = link;
     if (chain) {
+      this.#evidence += BigInt(chain.evidence.length / DIGEST);
       this.#checkLink(chain, link);
       this.#checkAnchors(chain);
       return;
@@ -125,6 +106,7 @@ export class Walk {
     this.#reportInserted('batch', batch);
     this.#reportInserted('transaction', transactions);
     this.#reportInserted('movement', movements);
+    for (const row of evidence) this.#reportStrange(row);
   }
 
   /** Adds a finding, also one that was made by other means. */
@@ -153,6 +135,7 @@ export class Walk {
       count: this.#last.batchId,
       head: this.#last.head.toString('hex'),
       transactions: this.#last.lastTransaction,
+      evidence: this.#evidence,
       anchors: this.#anchors.length,
       findings: this.#findings,
       total: this.#total,
@@ -166,8 +149,7 @@ export class Walk {
       const text = 'is missing: the table chain was edited';
       this.report('chain_edited', `chain row ${batchId + 1n}`, text);
     }
-    const stored = [chain.batch, chain.transactions, chain.movements];
-    const found = digestsOf(link);
+    const stored = [chain.batch, chain.transactions, chain.movements, chain.evidence];
     const follows = (digests: readonly Buffer[]) =>
       this.#heads.some((head) => sha256(head, ...digests).equals(chain.head));
     const posted = BigInt(chain.transactions.length / DIGEST);
@@ -177,6 +159,7 @@ export class Walk {
       const text = 'does not follow from the row before: it was edited';
       this.report('chain_edited', `chain row ${chain.batchId}`, text);
     }
+    const found = isTrue ? stored : digestsOf(link);
     if (isTrue || !follows(found)) this.#checkRows(chain, link, hasGap);
     const [before = FIRST_HEAD] = this.#heads;
     this.#heads = isTrue
@@ -205,6 +188,7 @@ export class Walk {
     const isBeyond = ({ id }: RowLine) => id > chain.lastTransaction || (id < first && !hasGap);
     this.#reportInserted('transaction', transactions.filter(isBeyond));
     this.#checkMovements(name, split(chain.movements), movements);
+    this.#checkEvidence(name, split(chain.evidence), link);
   }
 
   #checkRow(row: Expected): void {
@@ -243,6 +227,38 @@ export class Walk {
     if (removed > 0) this.report('removed', batch, `lost ${removed} of its movements: removed`);
   }
 
+  /** Rows have keys of their own, so a changed or removed one is known by its key. */
+  #checkEvidence(batch: string, digests: Buffer[], { chained, evidence }: Link): void {
+    const stored = digests.map((digest) => digest.toString('hex'));
+    const known = new Set(stored);
+    const lines = new Map(evidence.map((row) => [nameOf(row.source, row.key), row.line]));
+    const names = namesOf(chained);
+    let isEdited = names.length !== stored.length;
+    for (const [index, name] of names.entries()) {
+      const line = lines.get(name);
+      if (line === undefined) {
+        const text = 'is in the chain but not in the database: it was removed';
+        this.report('removed', name, text);
+        continue;
+      }
+      const digest = sha256(line).toString('hex');
+      if (!known.has(digest)) this.report('changed', name, 'is not as it was recorded');
+      else isEdited ||= digest !== stored[index];
+    }
+    if (isEdited) {
+      const text = 'do not name the rows in the chain: the table chained_rows was edited';
+      this.report('chain_edited', `chained rows of ${batch}`, text);
+    }
+    const named = new Set(names);
+    for (const row of evidence)
+      if (!named.has(nameOf(row.source, row.key))) this.#reportStrange(row);
+  }
+
+  #reportStrange({ source, key }: EvidenceLine): void {
+    const text = 'is in no batch of the chain: it was inserted';
+    this.report('inserted', nameOf(source, key), text);
+  }
+
   #checkAnchors(chain: ChainRow): void {
     const head = chain.head.toString('hex');
     for (const { count, head: kept, source } of this.#anchors)
@@ -262,17 +278,6 @@ export class Walk {
       at.text = `${row.name} is what was posted as ${other.name}: their order was swapped`;
     }
   }
-}
-
-function digestsOf({ batch, transactions, movements }: Link): Buffer[] {
-  return [batch, transactions, movements].map((rows) =>
-    Buffer.concat(rows.map(({ line }) => sha256(line))),
-  );
-}
-
-function split(digests: Buffer): Buffer[] {
-  const count = Math.floor(digests.length / DIGEST);
-  return Array.from({ length: count }, (_, n) => digests.subarray(n * DIGEST, (n + 1) * DIGEST));
 }
 
 /** True if a transaction is, apart from its number, the one that was posted as `as`. */

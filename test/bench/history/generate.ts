@@ -67,7 +67,7 @@ async function fill(sql: postgres.Sql, operations: number, shape: Shape): Promis
   }
   for (const statement of [...BALANCES, ...TARGETS])
     await run(sql, statement, operations, shape, 1, operations);
-  await sql`select count(tallyhook.extend_chain(b))
+  await sql`select count(tallyhook.extend_chain(b, tallyhook.take_evidence(b)))
     from generate_series(1, ${Math.ceil(operations / perBatchOf(operations, shape.days))}) b`;
   await enable();
   await restore();
@@ -215,12 +215,16 @@ async function dropIndexes(sql: postgres.Sql): Promise<() => Promise<void>> {
   };
 }
 
-/** The rows are written table by table, so the guards of the books would refuse them. */
+/**
+ * The rows are written table by table, so the guards of the books would refuse them. The trigger of
+ * transitions stays, because it prepares their place in the hash chain.
+ */
 async function disableTriggers(sql: postgres.Sql): Promise<() => Promise<void>> {
   const rows = await sql<{ table: string; trigger: string }[]>`
     select t.oid::regclass::text as table, quote_ident(g.tgname) as trigger
     from pg_trigger g join pg_class t on t.oid = g.tgrelid
-    where t.relnamespace = 'tallyhook'::regnamespace and g.tgenabled = 'A'`;
+    where t.relnamespace = 'tallyhook'::regnamespace and g.tgenabled = 'A'
+      and g.tgname <> 'transitions_to_chain'`;
   for (const { table, trigger } of rows)
     await sql.unsafe(`alter table ${table} disable trigger ${trigger}`);
   await sql`set session_replication_role = replica`;

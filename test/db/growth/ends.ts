@@ -31,13 +31,14 @@ export const ENDS: Record<string, Line> = {
     end: 'deleted',
     by: 'retention_days.audit, through a function of the owner',
   },
-  batches: { grows: 'a batch of postings', end: 'kept' },
+  batches: { grows: 'a batch of postings or evidence', end: 'kept' },
   candidates: {
     grows: 'a first finding about an unknown operation',
     end: 'deleted',
     by: 'the second finding, or housekeeping when an answer or a person came first',
   },
-  chain: { grows: 'a batch of postings', end: 'kept' },
+  chain: { grows: 'a batch', end: 'kept' },
+  chained_rows: { grows: 'a batch and source of evidence', end: 'kept' },
   clock: { grows: 'one row', end: 'bounded' },
   daemons: { grows: 'a start', end: 'deleted', by: 'housekeeping, a month after its end' },
   day_balances: { grows: 'an account that changed in a day', end: 'kept' },
@@ -104,6 +105,11 @@ export const ENDS: Record<string, Line> = {
   tokens: { grows: 'a token', end: 'kept', churns: true },
   transactions: { grows: 'an executed operation', end: 'kept' },
   transitions: { grows: 'a change of state', end: 'kept' },
+  unchained_rows: {
+    grows: 'a statement that inserts evidence',
+    end: 'deleted',
+    by: 'the next batch, through a function of the owner',
+  },
   unnumbered_events: { grows: 'a commit with events', end: 'deleted', by: 'the sequencer' },
   unprocessed_observations: {
     grows: 'a target with a new observation',

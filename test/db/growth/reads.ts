@@ -2,6 +2,7 @@
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit-store.ts';
+import { countUnchained } from '../../../src/ledger/chain/unchained-store.ts';
 import {
   findFeeRules,
   listDueReasons,
@@ -234,7 +235,7 @@ export const READS: Record<string, Read> = {
     await listDueRequests(tx, 500);
     await timesPosted(tx, [id]);
     await listOriginals(tx, [], []);
-    await countUnposted(tx, 1_000);
+    await Promise.all([countUnposted(tx, 1_000), countUnchained(tx)]);
   }),
   'ledger: writes under another fee rule': async (db, { id }) => {
     await findFeeRules(db);
