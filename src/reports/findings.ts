@@ -43,7 +43,7 @@ export const BREAKS = {
   outcome_unknown:
     'The outcome is overdue: poll its wallets (npx tallyhook watch wallet <addr>) or token',
   nft_write_without_end:
-    'The chain should have settled it: npx tallyhook watch token <contract> <id> polls its token; ' +
+    'The chain should have settled it: npx tallyhook watch token <contract> <id> polls it; ' +
     'if a later hash replaced its own: npx tallyhook decisions propose <subject> executed ' +
     '(or not_executed) --reason …; another owner: npx tallyhook decisions approve <subject>',
   token_never_observed:
