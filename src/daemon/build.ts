@@ -14,7 +14,14 @@ import { makeMetrics, measurePools } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeAudit, makeKeys } from '../keys/keys.ts';
 import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
-import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
+import {
+  addWallets,
+  availableSince,
+  expedite,
+  makeObserver,
+  makeQuotaStore,
+  targetName,
+} from '../observer/observer.ts';
 import {
   findByIdempotencyKey,
   makeDecisions,
@@ -180,7 +187,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     settings: operationsSettings(config, effectSettings),
   });
   const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
-  const decisions = makeDecisions({ ...people, metrics, addDuePostings });
+  const decisions = makeDecisions({ ...people, metrics, addDuePostings, pollToken: pollsOf(base) });
   const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
     ...{ db: peopleDb, clock, ids, outbox, metrics, effectSettings, addDuePostings },
@@ -228,6 +235,17 @@ function makeStages(config: Config, base: Base, service: Service) {
     periods: makePeriods(reporting),
   };
 }
+
+/** Has a token polled after a decision, which is committed: a failure is only logged. */
+function pollsOf({ peopleDb, clock, log }: Base): (token: TokenRef) => Promise<void> {
+  return (token) => {
+    const due = new Map([[targetName({ kind: 'token', ...token }), clock.now()]]);
+    const onError = (err: unknown) => log.warn({ err }, 'a decided token is polled later');
+    return peopleDb.single((q) => expedite(q, due)).catch(onError);
+  };
+}
+
+type TokenRef = { contractId: bigint; tokenId: bigint };
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
   const { db, clock, log, metrics, keys, upstream, heartbeat } = base;

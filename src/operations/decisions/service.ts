@@ -44,6 +44,8 @@ interface Deps extends TransitionDeps {
   outbox: Outbox;
   /** Larger amounts need two approvals; undefined: none does. */
   secondApproverAbove?: bigint | undefined;
+  /** Has a token polled soon, which is polled seldom while none of its writes is open. */
+  pollToken?: (token: { contractId: bigint; tokenId: bigint }) => Promise<void>;
 }
 
 export function makeDecisions(deps: Deps): Decisions {
@@ -57,8 +59,8 @@ export function makeDecisions(deps: Deps): Decisions {
         const limit = { amount: operation.amount ?? 0n, secondApproverAbove };
         return propose(tx, proposal, limit, by, clock.now());
       }),
-    approve: (operationId, { n, outcome }, by) =>
-      db.begin(async (tx) => {
+    async approve(operationId, { n, outcome }, by) {
+      const approved = await db.begin(async (tx) => {
         const operation = await lockExisting(tx, operationId);
         const now = clock.now();
         const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
@@ -70,7 +72,12 @@ export function makeDecisions(deps: Deps): Decisions {
         const event = isEnd ? endedEvent(decided, now) : resolvedEvent(decided, operation, now);
         await outbox.emit(tx, [event]);
         return decided;
-      }),
+      });
+      const { state, contractId, tokenId } = approved;
+      if (state === 'executed' && contractId !== null && tokenId !== null)
+        await deps.pollToken?.({ contractId, tokenId });
+      return approved;
+    },
   };
 }
 

@@ -5,6 +5,7 @@
 import { keepAlive } from '../../../src/db/leases.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { isoText } from '../../../src/kernel/clock.ts';
+import { expedite } from '../../../src/observer/observer.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import { runDry } from '../../ledger/fixture.ts';
@@ -240,7 +241,12 @@ async function decide(world: World, { received }: Simulation): Promise<void> {
       : { ...decided, to: 'not_executed' };
   });
   const operations = daemons[0]?.write.operations;
-  if (operations && moves.length > 0) await db.begin((tx) => operations.move(tx, moves));
+  if (!operations || moves.length === 0) return;
+  const moved = await db.begin((tx) => operations.move(tx, moves));
+  const tokens = moved.flatMap(({ contractId, tokenId }) =>
+    contractId === null || tokenId === null ? [] : [`token:${contractId}:${tokenId}`],
+  );
+  await expedite(db, new Map(tokens.map((name) => [name, clock.now()])));
 }
 
 /**
