@@ -442,9 +442,17 @@ CREATE TABLE "tallyhook"."events" (
 	"subject_seq" bigint NOT NULL,
 	"occurred_at" timestamptz(3) NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
-	"body" text NOT NULL,
+	"shape" bigint NOT NULL,
+	"data" text NOT NULL,
 	CONSTRAINT "events_recorded_at_id_pk" PRIMARY KEY("recorded_at","id")
 ) PARTITION BY RANGE ("recorded_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."event_shapes" (
+	"id" bigint NOT NULL,
+	"names" text[] NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX "event_shapes_by_id" ON "tallyhook"."event_shapes" USING btree ("id");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."feed" (
 	"name" text PRIMARY KEY NOT NULL,

@@ -36,8 +36,9 @@ describe('Monthly partitions', () => {
 
   it('receive the rows of their month, to the millisecond', async () => {
     const put = (id: string, at: string) => database.db.sql`
-      insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-      values (${id}, 't', 's', 1, ${at}, ${at}, '{}')`;
+      insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+        shape, data)
+      values (${id}, 't', 's', 1, ${at}, ${at}, 0, '')`;
     await put('evt_1', '2026-11-30T23:59:59.999Z');
     await put('evt_2', '2026-12-01T00:00:00.000Z');
     await put('evt_3', '2031-01-01T00:00:00.000Z');
@@ -122,8 +123,9 @@ async function definition(table: string): Promise<unknown> {
 describe('While a session reads every table, as a backup does', () => {
   const at = Date.UTC(2040, 0, 15);
   const write = (id: string) => database.db.sql`
-    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-    values (${id}, 't', 's', 1, ${at}, '2039-01-01', '{}')`;
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+      shape, data)
+    values (${id}, 't', 's', 1, ${at}, '2039-01-01', 0, '')`;
 
   it('partitions are made when it ends, and writes do not wait for it', async () => {
     const later = await whileReading('table tallyhook.events', async () => {

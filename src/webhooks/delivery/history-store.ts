@@ -107,7 +107,7 @@ export async function findDelivery(
 ): Promise<DeliveryDetail | undefined> {
   const rows = await db.sql<DeliveryDetail[]>`
     select ${columns(db, now)},
-      (select e.body from tallyhook.events e
+      (select tallyhook.event_body(e) from tallyhook.events e
        where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as body
     from tallyhook.deliveries where id = ${id} limit 1`;
   return rows[0];

@@ -177,7 +177,7 @@ function claimedWithBodies({ sql }: Tx) {
     select c.id, c.created_at, c.endpoint_id,
       c.event_id, c.event_type, c.subject,
       c.subject_seq, c.queued_at, c.attempts,
-      c.schedule_step, c.fence, e.body
+      c.schedule_step, c.fence, tallyhook.event_body(e) as body
     from claimed c
     left join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id
     order by c.due_at, c.id`;

@@ -60,9 +60,11 @@ const TOKENS = [
 ];
 
 const EVENTS = [
-  `insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
+  `insert into tallyhook.event_shapes (id, names) values (0, '{operation_id}')`,
+  `insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+    shape, data)
   select 'evt_' || substr(id, 4), 'operation.accepted', 'operation:' || id, 1, answered_at,
-    answered_at, '{}'
+    answered_at, 0, '"' || id || '"'
   from tallyhook.operations`,
   `insert into tallyhook.numbered_events (first_seq, recorded_at, ids)
   select row_number() over (order by recorded_at, id), recorded_at, array[substr(id, 5)::uuid]
