@@ -436,7 +436,7 @@ CREATE TABLE "tallyhook"."used_since_backup" (
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."events" (
-	"id" text NOT NULL,
+	"id" uuid NOT NULL,
 	"type" text NOT NULL,
 	"subject" text NOT NULL,
 	"subject_seq" bigint NOT NULL,
@@ -638,12 +638,12 @@ CREATE TABLE "tallyhook"."attempt_minutes" (
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."attempts" (
-	"delivery_id" text NOT NULL,
-	"n" integer NOT NULL,
+	"delivery_id" uuid NOT NULL,
 	"at" timestamptz(3) NOT NULL,
+	"n" integer NOT NULL,
 	"duration_ms" integer NOT NULL,
-	"result" text NOT NULL,
 	"status" integer,
+	"result" text NOT NULL,
 	"error" text,
 	"response_body" text,
 	"response_headers" jsonb,
@@ -651,16 +651,16 @@ CREATE TABLE "tallyhook"."attempts" (
 ) PARTITION BY RANGE ("at");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."deliveries" (
-	"id" text NOT NULL,
+	"id" uuid NOT NULL,
 	"created_at" timestamptz(3) NOT NULL,
-	"endpoint_id" text NOT NULL,
-	"event_id" text NOT NULL,
+	"endpoint_id" uuid NOT NULL,
+	"event_id" uuid NOT NULL,
+	"queued_at" timestamptz(3) NOT NULL,
+	"subject_seq" bigint NOT NULL,
 	"event_type" text NOT NULL,
 	"subject" text NOT NULL,
-	"subject_seq" bigint NOT NULL,
-	"state" text NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
-	"queued_at" timestamptz(3) NOT NULL,
+	"state" text NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"schedule_step" integer DEFAULT 0 NOT NULL,
 	"out_of_order" boolean DEFAULT false NOT NULL,

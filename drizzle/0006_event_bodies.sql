@@ -1,7 +1,7 @@
 -- The body of an event as webhooks and the feed carry it, byte for byte the same at every call: a change of this
 -- function must leave the bodies of recorded events as they are. Null without its shape, which is inserted with it.
 create function tallyhook.event_body(e tallyhook.events) returns text language sql stable parallel safe as $$
-  select '{"id":"' || e.id || '","type":"' || e.type || '","timestamp":"'
+  select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
     || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
       select coalesce(m.members || ',', '')
       from (select s.names from tallyhook.event_shapes s where s.id = e.shape limit 1) s

@@ -33,12 +33,12 @@ create table tallyhook.attempt_minutes (
   slowest_ms integer not null
 );
 create table tallyhook.attempts (
-  delivery_id text not null,
-  n integer not null,
+  delivery_id uuid not null,
   at timestamp(3) with time zone not null,
+  n integer not null,
   duration_ms integer not null,
-  result text not null,
   status integer,
+  result text not null,
   error text,
   response_body text,
   response_headers jsonb
@@ -114,16 +114,16 @@ create table tallyhook.decisions (
   proposed_at timestamp(3) with time zone not null
 );
 create table tallyhook.deliveries (
-  id text not null,
+  id uuid not null,
   created_at timestamp(3) with time zone not null,
-  endpoint_id text not null,
-  event_id text not null,
+  endpoint_id uuid not null,
+  event_id uuid not null,
+  queued_at timestamp(3) with time zone not null,
+  subject_seq bigint not null,
   event_type text not null,
   subject text not null,
-  subject_seq bigint not null,
-  state text not null,
   due_at timestamp(3) with time zone not null,
-  queued_at timestamp(3) with time zone not null,
+  state text not null,
   attempts integer not null default 0,
   schedule_step integer not null default 0,
   out_of_order boolean not null default false,
@@ -208,7 +208,7 @@ create table tallyhook.event_shapes (
   names text[] not null
 );
 create table tallyhook.events (
-  id text not null,
+  id uuid not null,
   type text not null,
   subject text not null,
   subject_seq bigint not null,
@@ -1777,7 +1777,7 @@ CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select '{"id":"' || e.id || '","type":"' || e.type || '","timestamp":"'
+  select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
     || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
       select coalesce(m.members || ',', '')
       from (select s.names from tallyhook.event_shapes s where s.id = e.shape limit 1) s

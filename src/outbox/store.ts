@@ -1,6 +1,7 @@
 /** SQL of the outbox: events, subject counters and the pull feed. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { uuidOf } from '../kernel/ids.ts';
 
 export interface EventRow {
   id: string;
@@ -29,13 +30,14 @@ export async function insertEvents(
   shapes: readonly EventShape[],
   recordedAt: Instant,
 ): Promise<Map<string, bigint>> {
-  const rows = events.map(({ occurredAt, shape, ...event }, n) => {
-    return { ...event, n, occurred_at: isoText(occurredAt), shape: shape.toString() };
-  });
+  const rows = events.map(({ id, occurredAt, shape, ...event }, n) => ({
+    ...event,
+    ...{ n, id: uuidOf(id), occurred_at: isoText(occurredAt), shape: shape.toString() },
+  }));
   const shapeRows = shapes.map(({ id, names }) => ({ id: id.toString(), names }));
   const inserted = await tx.sql<{ id: string; subjectSeq: bigint }[]>`
     with x as materialized (
-      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id text, type text,
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id uuid, type text,
         subject text, occurred_at timestamptz, shape bigint, data text, last boolean)
     ), counted as materialized (
       select subject, count(*) as added, bool_or(last is true) as ended from x group by subject
@@ -60,7 +62,7 @@ export async function insertEvents(
     ), unnumbered as (
       -- Numbered by the identity column only after every subject is locked.
       insert into tallyhook.unnumbered_events (recorded_at, ids)
-      select ${isoText(recordedAt)}, array(select substr(x.id, 5)::uuid from x order by x.n)
+      select ${isoText(recordedAt)}, array(select x.id from x order by x.n)
       from (select count(*) as locked from s) l where l.locked > 0
     ), shaped as (
       insert into tallyhook.event_shapes (id, names)
@@ -72,7 +74,7 @@ export async function insertEvents(
       data)
     select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)}, e.shape, e.data
     from e
-    returning id, subject_seq`;
+    returning 'evt_' || id as id, subject_seq`;
   return new Map(inserted.map(({ id, subjectSeq }) => [id, subjectSeq]));
 }
 
@@ -164,7 +166,7 @@ export async function listSubjectEvents(
 ): Promise<SubjectEvent[]> {
   const [froms, untils] = [spans.map(({ from }) => from), spans.map(({ until }) => until)];
   return sql<SubjectEvent[]>`
-    select e.id, e.type, e.subject_seq, e.recorded_at
+    select 'evt_' || e.id as id, e.type, e.subject_seq, e.recorded_at
     from unnest(${froms.map(isoText)}::timestamptz[], ${untils.map(isoText)}::timestamptz[])
       as s(first, ended)
     cross join lateral (
@@ -182,7 +184,7 @@ export async function findEventBody(
 ): Promise<string | undefined> {
   const rows = await sql<{ body: string }[]>`
     select tallyhook.event_body(events) as body from tallyhook.events
-    where id = ${id} and recorded_at between ${isoText(from)} and ${isoText(until)}`;
+    where id = ${uuidOf(id)} and recorded_at between ${isoText(from)} and ${isoText(until)}`;
   return rows[0]?.body;
 }
 
@@ -223,7 +225,7 @@ export async function listFeed(
         cross join lateral unnest(f.ids) with ordinality as x(id, n)
         cross join lateral (
           select v.type, tallyhook.event_body(v) as body from tallyhook.events v
-          where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id
+          where v.recorded_at = f.recorded_at and v.id = x.id
             and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
               or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
           offset 0) e

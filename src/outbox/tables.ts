@@ -1,6 +1,7 @@
 /**
  * Events, committed with the change they announce. The table is partitioned by `recorded_at` and
- * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7.
+ * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7, without their
+ * prefix.
  */
 import { instant, tallyhook } from '../db/columns.ts';
 import { bigint, index, primaryKey, text, uuid } from '../db/drizzle.ts';
@@ -8,7 +9,7 @@ import { bigint, index, primaryKey, text, uuid } from '../db/drizzle.ts';
 export const events = tallyhook.table(
   'events',
   {
-    id: text().notNull(),
+    id: uuid().notNull(),
     type: text().notNull(),
     subject: text().notNull(),
     /** Gap-free from 1 per subject. */

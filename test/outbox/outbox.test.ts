@@ -3,6 +3,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { must } from '../../src/kernel/errors.ts';
+import { uuidOf } from '../../src/kernel/ids.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import { EVENTS, isEventPattern } from '../../src/outbox/events.ts';
 import { countUnnumbered, sequence } from '../../src/outbox/outbox.ts';
@@ -25,7 +26,7 @@ interface Row {
 const rowsOf = (pattern: string) => database.owner.sql<Row[]>`
   select e.subject, e.subject_seq, f.seq, tallyhook.event_body(e) as body
   from tallyhook.events e
-  left join (select first_seq + n - 1 as seq, 'evt_' || id as id from tallyhook.numbered_events,
+  left join (select first_seq + n - 1 as seq, id from tallyhook.numbered_events,
     unnest(ids) with ordinality as x(id, n)) f on f.id = e.id
   where e.subject like ${pattern} order by seq, subject, subject_seq`;
 
@@ -236,7 +237,7 @@ it.each([
   const timestamp = new Date(occurredAt).toISOString();
   const body = jsonText({ id, type, timestamp, data: { ...data, subject_seq: subjectSeq } });
   const stored = await database.db.sql`
-    select tallyhook.event_body(events) as body from tallyhook.events where id = ${id}`;
+    select tallyhook.event_body(events) as body from tallyhook.events where id = ${uuidOf(id)}`;
   expect(stored).toEqual([{ body }]);
 });
 
