@@ -357,7 +357,7 @@ create table tallyhook.operations (
   token_uri text,
   meta_data text,
   extra_data text,
-  pre_image jsonb,
+  pre_image json,
   recorded_at timestamp(3) with time zone not null,
   expires_at timestamp(3) with time zone,
   conflict_key text,
@@ -369,7 +369,7 @@ create table tallyhook.operations (
   ambiguous boolean not null default false,
   key_held boolean not null,
   answer_status integer,
-  answer_headers jsonb,
+  answer_headers json,
   answer_body bytea,
   tx_app_no numeric,
   tx_log_no numeric,
@@ -1990,7 +1990,7 @@ begin
       "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
-      "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
+      "tokenUri" text, "metaData" text, "extraData" text, "preImage" json, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, effects jsonb, "feeMode" text, users text[],
       apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
