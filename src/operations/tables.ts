@@ -196,7 +196,8 @@ export const operationEffects = tallyhook.table(
       'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end`),
   },
   (t) => [
-    primaryKey({ columns: [t.operationId, t.line] }),
+    // Without the line, equal keys share one entry; see also `transitions`.
+    index('operation_effects_by_operation').on(t.operationId),
     // What observations of a wallet have to account for, and what a drift may prove to have been
     // executed after all. Not by phase, so that an accepted write is a HOT update.
     index('operation_effects_by_account')
