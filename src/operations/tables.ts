@@ -173,7 +173,7 @@ export const transitions = tallyhook.table(
     cause: text().notNull(),
     evidence: json(),
   },
-  // Without the id, equal keys share one entry.
+  // Without the id, equal keys share one entry; so do those of effects.
   (t) => [index('transitions_by_operation').on(t.operationId)],
 );
 
@@ -196,7 +196,6 @@ export const operationEffects = tallyhook.table(
       'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end`),
   },
   (t) => [
-    // Without the line, equal keys share one entry; see also `transitions`.
     index('operation_effects_by_operation').on(t.operationId),
     // What observations of a wallet have to account for, and what a drift may prove to have been
     // executed after all. Not by phase, so that an accepted write is a HOT update.

@@ -3,14 +3,14 @@ import { expect, it } from 'vitest';
 import type { Json } from '../../src/kernel/json.ts';
 import { imageOf, storedImage } from '../../src/operations/intake/pre-image.ts';
 
-const seen = { addr: '0xAb', status: 1, balance: 2n ** 70n };
+const seen = { addr: '0xAb', status: 1, balance: 7 };
 const poll = { at: 5, name: 'wallet:0xab', seen };
 
 it('A wallet is stored as the values of its poll', () => {
-  const image = { wallets: [poll, { ...poll, at: null }] };
+  const image = { wallets: [poll, { ...poll, at: null, seen: { ...seen, balance: 2n ** 70n } }] };
   expect(storedImage(image)).toEqual({
     wallets: [
-      [5, '0xAb', 1, 2n ** 70n],
+      [5, '0xAb', 1, 7],
       [null, '0xAb', 1, 2n ** 70n],
     ],
   });
