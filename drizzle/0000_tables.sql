@@ -345,7 +345,8 @@ CREATE TABLE "tallyhook"."operation_effects" (
 	"amount" numeric NOT NULL,
 	"phase" text NOT NULL,
 	"unsettled" boolean GENERATED ALWAYS AS (case when phase in ('queued', 'open',
-      'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end) STORED
+      'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end) STORED,
+	CONSTRAINT "operation_effects_operation_id_line_pk" PRIMARY KEY("operation_id","line")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."operations" (
@@ -750,7 +751,6 @@ CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_
 CREATE INDEX "targets_absent" ON "tallyhook"."targets" USING btree ("observation_started_at") WHERE last_result = 'absent';--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_due" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is null;--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_quarantined" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is not null;--> statement-breakpoint
-CREATE INDEX "operation_effects_by_operation" ON "tallyhook"."operation_effects" USING btree ("operation_id");--> statement-breakpoint
 CREATE INDEX "operation_effects_by_account" ON "tallyhook"."operation_effects" USING btree (lower(account),"unsettled","amount") WHERE unsettled is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("idempotency_key","owner") WHERE key_held;--> statement-breakpoint
 CREATE INDEX "operations_by_released_key" ON "tallyhook"."operations" USING btree ("idempotency_key") WHERE idempotency_key is not null and not key_held;--> statement-breakpoint

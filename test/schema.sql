@@ -733,6 +733,7 @@ alter table tallyhook.observed_holders add constraint observed_holders_contract_
 alter table tallyhook.observed_holders add constraint observed_holders_pkey PRIMARY KEY (id);
 alter table tallyhook.observed_holders add constraint observed_holders_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operation_effects add constraint operation_effects_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.operation_effects add constraint operation_effects_operation_id_line_pk PRIMARY KEY (operation_id, line);
 alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operations add constraint operations_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.operations add constraint operations_fee_amount_whole CHECK ((scale(fee_amount) = 0));
@@ -819,7 +820,6 @@ CREATE UNIQUE INDEX nft_movements_reversed_once ON tallyhook.nft_movements USING
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
 CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree (contract_id, token_id);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
-CREATE INDEX operation_effects_by_operation ON tallyhook.operation_effects USING btree (operation_id);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);

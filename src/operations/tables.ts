@@ -173,7 +173,7 @@ export const transitions = tallyhook.table(
     cause: text().notNull(),
     evidence: json(),
   },
-  // Without the id, equal keys share one entry; so do those of effects.
+  // Without the id, equal keys share one entry.
   (t) => [index('transitions_by_operation').on(t.operationId)],
 );
 
@@ -196,7 +196,7 @@ export const operationEffects = tallyhook.table(
       'undecided', 'executed', 'taken_back') then true when phase = 'not_executed' then false end`),
   },
   (t) => [
-    index('operation_effects_by_operation').on(t.operationId),
+    primaryKey({ columns: [t.operationId, t.line] }),
     // What observations of a wallet have to account for, and what a drift may prove to have been
     // executed after all. Not by phase, so that an accepted write is a HOT update.
     index('operation_effects_by_account')
