@@ -388,7 +388,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"token_uri" text,
 	"meta_data" text,
 	"extra_data" text,
-	"pre_image" jsonb,
+	"pre_image" json,
 	"recorded_at" timestamptz(3) NOT NULL,
 	"expires_at" timestamptz(3),
 	"conflict_key" text,
@@ -400,7 +400,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"ambiguous" boolean DEFAULT false NOT NULL,
 	"key_held" boolean NOT NULL,
 	"answer_status" integer,
-	"answer_headers" jsonb,
+	"answer_headers" json,
 	"answer_body" "bytea",
 	"tx_app_no" numeric,
 	"tx_log_no" numeric,
@@ -451,15 +451,23 @@ CREATE TABLE "tallyhook"."used_since_backup" (
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."events" (
-	"id" text NOT NULL,
+	"id" uuid NOT NULL,
 	"type" text NOT NULL,
 	"subject" text NOT NULL,
 	"subject_seq" bigint NOT NULL,
 	"occurred_at" timestamptz(3) NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
-	"body" text NOT NULL,
+	"shape" bigint NOT NULL,
+	"data" text NOT NULL,
 	CONSTRAINT "events_recorded_at_id_pk" PRIMARY KEY("recorded_at","id")
 ) PARTITION BY RANGE ("recorded_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."event_shapes" (
+	"id" bigint NOT NULL,
+	"names" text[] NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX "event_shapes_by_id" ON "tallyhook"."event_shapes" USING btree ("id");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."feed" (
 	"name" text PRIMARY KEY NOT NULL,
@@ -645,12 +653,12 @@ CREATE TABLE "tallyhook"."attempt_minutes" (
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."attempts" (
-	"delivery_id" text NOT NULL,
-	"n" integer NOT NULL,
+	"delivery_id" uuid NOT NULL,
 	"at" timestamptz(3) NOT NULL,
+	"n" integer NOT NULL,
 	"duration_ms" integer NOT NULL,
-	"result" text NOT NULL,
 	"status" integer,
+	"result" text NOT NULL,
 	"error" text,
 	"response_body" text,
 	"response_headers" jsonb,
@@ -658,16 +666,16 @@ CREATE TABLE "tallyhook"."attempts" (
 ) PARTITION BY RANGE ("at");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."deliveries" (
-	"id" text NOT NULL,
+	"id" uuid NOT NULL,
 	"created_at" timestamptz(3) NOT NULL,
-	"endpoint_id" text NOT NULL,
-	"event_id" text NOT NULL,
+	"endpoint_id" uuid NOT NULL,
+	"event_id" uuid NOT NULL,
+	"queued_at" timestamptz(3) NOT NULL,
+	"subject_seq" bigint NOT NULL,
 	"event_type" text NOT NULL,
 	"subject" text NOT NULL,
-	"subject_seq" bigint NOT NULL,
-	"state" text NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
-	"queued_at" timestamptz(3) NOT NULL,
+	"state" text NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"schedule_step" integer DEFAULT 0 NOT NULL,
 	"out_of_order" boolean DEFAULT false NOT NULL,

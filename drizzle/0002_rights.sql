@@ -18,7 +18,7 @@ grant insert, update on
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
-  tallyhook.events, tallyhook.unnumbered_events, tallyhook.numbered_events,
+  tallyhook.events, tallyhook.event_shapes, tallyhook.unnumbered_events, tallyhook.numbered_events,
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,

@@ -34,7 +34,7 @@ begin
       "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
-      "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
+      "tokenUri" text, "metaData" text, "extraData" text, "preImage" json, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, effects jsonb, "feeMode" text, users text[],
       apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (

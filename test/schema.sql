@@ -33,12 +33,12 @@ create table tallyhook.attempt_minutes (
   slowest_ms integer not null
 );
 create table tallyhook.attempts (
-  delivery_id text not null,
-  n integer not null,
+  delivery_id uuid not null,
   at timestamp(3) with time zone not null,
+  n integer not null,
   duration_ms integer not null,
-  result text not null,
   status integer,
+  result text not null,
   error text,
   response_body text,
   response_headers jsonb
@@ -120,16 +120,16 @@ create table tallyhook.decisions (
   proposed_at timestamp(3) with time zone not null
 );
 create table tallyhook.deliveries (
-  id text not null,
+  id uuid not null,
   created_at timestamp(3) with time zone not null,
-  endpoint_id text not null,
-  event_id text not null,
+  endpoint_id uuid not null,
+  event_id uuid not null,
+  queued_at timestamp(3) with time zone not null,
+  subject_seq bigint not null,
   event_type text not null,
   subject text not null,
-  subject_seq bigint not null,
-  state text not null,
   due_at timestamp(3) with time zone not null,
-  queued_at timestamp(3) with time zone not null,
+  state text not null,
   attempts integer not null default 0,
   schedule_step integer not null default 0,
   out_of_order boolean not null default false,
@@ -209,14 +209,19 @@ create table tallyhook.entries (
   effective_at timestamp(3) with time zone not null,
   recorded_at timestamp(3) with time zone not null
 );
+create table tallyhook.event_shapes (
+  id bigint not null,
+  names text[] not null
+);
 create table tallyhook.events (
-  id text not null,
+  id uuid not null,
   type text not null,
   subject text not null,
   subject_seq bigint not null,
   occurred_at timestamp(3) with time zone not null,
   recorded_at timestamp(3) with time zone not null,
-  body text not null
+  shape bigint not null,
+  data text not null
 ) partition by RANGE (recorded_at);
 create table tallyhook.fee_rules (
   id bigint not null generated always as identity,
@@ -358,7 +363,7 @@ create table tallyhook.operations (
   token_uri text,
   meta_data text,
   extra_data text,
-  pre_image jsonb,
+  pre_image json,
   recorded_at timestamp(3) with time zone not null,
   expires_at timestamp(3) with time zone,
   conflict_key text,
@@ -370,7 +375,7 @@ create table tallyhook.operations (
   ambiguous boolean not null default false,
   key_held boolean not null,
   answer_status integer,
-  answer_headers jsonb,
+  answer_headers json,
   answer_body bytea,
   tx_app_no numeric,
   tx_log_no numeric,
@@ -821,6 +826,7 @@ CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at, operation_id) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
+CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
 CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
@@ -1851,6 +1857,23 @@ begin
   get diagnostics removed = row_count;
   return case when removed > 0 then of_table || '_default' end;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
+    || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
+      select coalesce(m.members || ',', '')
+      from (select s.names from tallyhook.event_shapes s where s.id = e.shape limit 1) s
+      cross join lateral (
+        select string_agg(to_json(v.name)::text || ':' || case v.line when '$'
+          then to_json(substr(e.subject, strpos(e.subject, ':') + 1))::text
+          else coalesce(nullif(v.line, ''), 'null') end, ',' order by v.n) as members
+        from unnest(s.names, string_to_array(e.data, chr(10))) with ordinality as v(name, line, n)
+      ) m
+    ) || '"subject_seq":' || e.subject_seq || '}}'
+$function$;
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
  RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
  LANGUAGE sql
@@ -2107,7 +2130,7 @@ begin
       "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
-      "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
+      "tokenUri" text, "metaData" text, "extraData" text, "preImage" json, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, effects jsonb, "feeMode" text, users text[],
       apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
@@ -2597,6 +2620,7 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
+grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
@@ -2630,6 +2654,7 @@ grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writ
 grant delete, insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
+grant insert, select on tallyhook.event_shapes to tallyhook_writer;
 grant insert, select on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.fee_rules to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;

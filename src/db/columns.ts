@@ -31,6 +31,13 @@ export const json = customType<{ data: Json; driverData: unknown }>({
   fromDriver: (value) => (typeof value === 'string' ? parseJson(value) : (value as Json)),
 });
 
+/** The same stored as text, which is smaller than a small jsonb. */
+export const jsonAsText = customType<{ data: Json; driverData: unknown }>({
+  dataType: () => 'json',
+  toDriver: (value) => value,
+  fromDriver: (value) => (typeof value === 'string' ? parseJson(value) : (value as Json)),
+});
+
 export const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({
   dataType: () => 'bytea',
 });

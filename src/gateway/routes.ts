@@ -3,6 +3,7 @@
  * go. A table lists every write of interface section 4; other writes have the kind `other`. Pure.
  */
 
+import { createHash } from 'node:crypto';
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
 import type { Kind } from '../kernel/kinds.ts';
@@ -180,7 +181,7 @@ function hostOf(path: string): Host {
 export function fingerprintOf(request: Request): string {
   const { method, path, query } = request;
   const body = canonicalBody(request) ?? sha256Hex(request.body);
-  return sha256Hex(`${method}\n${path}${query}\n${body}`);
+  return createHash('sha256').update(`${method}\n${path}${query}\n${body}`).digest('base64url');
 }
 
 /** Undefined for a body that is not JSON, or is nested too deeply. */

@@ -44,6 +44,14 @@ export function isId(prefix: IdPrefix, text: string): boolean {
   return text.startsWith(`${prefix}_`) && SHAPE.test(text.slice(prefix.length + 1));
 }
 
+/** The UUID of an id, which tables with many rows store: 16 bytes instead of 41. */
+export function uuidOf(id: string): string {
+  return id.slice(id.indexOf('_') + 1);
+}
+
+/** Before every other one. */
+export const FIRST_UUID = '00000000-0000-0000-0000-000000000000';
+
 /** When an id of this shape was made, as far as the clock was right. */
 export function idTime(id: string): Instant {
   const [, hex = ''] = id.split('_');

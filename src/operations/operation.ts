@@ -126,6 +126,7 @@ export interface Operation extends Required<WriteFields> {
   errorStatus: number | null;
   errorCode: string | null;
   errorMessage: string | null;
+  /** As it is stored; see `imageOf`. */
   preImage: Json;
   evidence: Json;
   recordedAt: Instant;

@@ -47,6 +47,7 @@ export {
 } from './freeze-store.ts';
 export { listWriteActivity } from './intake/activity-store.ts';
 export { countOpen, listOperations, type OperationFilter } from './intake/list-store.ts';
+export { imageOf } from './intake/pre-image.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';

@@ -3,7 +3,7 @@
  * statement that inserts the transition.
  */
 
-import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
+import { bytes, instant, json, jsonAsText, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   boolean,
@@ -28,7 +28,7 @@ export const operations = tallyhook.table(
     owner: text().notNull(),
     keyId: text('key_id').notNull(),
     idempotencyKey: text('idempotency_key'),
-    /** SHA-256 of method, path and canonical body; a repeat of the key with another is refused. */
+    /** Hash of method, path and canonical body; a repeat of the key with another is refused. */
     fingerprint: text().notNull(),
     reference: text(),
 
@@ -48,8 +48,8 @@ export const operations = tallyhook.table(
     tokenUri: text('token_uri'),
     metaData: text('meta_data'),
     extraData: text('extra_data'),
-    /** The last observations of the wallets or the token when the intent was recorded. */
-    preImage: json('pre_image'),
+    /** The last observations of its wallets or token; see `storedImage`. */
+    preImage: jsonAsText('pre_image'),
     recordedAt: instant('recorded_at').notNull(),
     /** When its caller stops waiting for the send; null for a caller that does not queue. */
     expiresAt: instant('expires_at'),
@@ -70,7 +70,7 @@ export const operations = tallyhook.table(
     /** False once the key may be used again (not_sent, unavailable). */
     keyHeld: boolean('key_held').notNull(),
     answerStatus: integer('answer_status'),
-    answerHeaders: json('answer_headers'),
+    answerHeaders: jsonAsText('answer_headers'),
     answerBody: bytes('answer_body'),
     txAppNo: whole('tx_app_no'),
     txLogNo: whole('tx_log_no'),

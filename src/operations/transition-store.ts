@@ -126,7 +126,7 @@ function rowsIn(sql: Sql, moves: readonly Move[]) {
       decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
       "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
       "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
-      "answerStatus" int, "answerHeaders" jsonb, "answerBody" text,
+      "answerStatus" int, "answerHeaders" json, "answerBody" text,
       "sentAt" timestamptz, "sendDeadlineAt" timestamptz, "answeredAt" timestamptz,
       "effectiveAt" timestamptz, "effectiveBasis" text, "settledAt" timestamptz,
       "retryAt" timestamptz, before text[])`;

@@ -204,7 +204,7 @@ export type EventDraft = {
   last?: boolean;
 };
 
-/** A recorded event; `body` is the exact webhook body. */
+/** A recorded event. */
 export interface OutboxEvent {
   id: string;
   type: EventType;
@@ -212,7 +212,6 @@ export interface OutboxEvent {
   subjectSeq: bigint;
   occurredAt: number;
   recordedAt: number;
-  body: string;
 }
 
 /** True for an event type, `group.*` of a known group, or `*`. */

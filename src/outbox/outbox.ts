@@ -4,10 +4,10 @@
  * feed, without gaps, whatever the order of commits.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
-import { jsonText } from '../kernel/json.ts';
+import { partsOf } from './event-parts.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
@@ -35,30 +35,22 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ou
       if (drafts.length === 0) return [];
       const recordedAt = clock.now();
       const events = drafts.map((draft) => ({ ...draft, id: ids.next('evt') }));
-      const rows = events.map((event) => ({ ...event, bodyPrefix: bodyPrefixOf(event) }));
+      const parts = events.map(partsOf);
+      const rows = events.map((event, n) => ({ ...event, ...must(parts[n]?.row, 'parts') }));
+      const shapes = new Map(parts.map(({ row, names }) => [row.shape, { id: row.shape, names }]));
       const eventIds = events.map(({ id }) => id);
       // Pipelined: one round trip.
-      const [inserted] = await Promise.all([
-        store.insertEvents(tx, rows, recordedAt),
+      const [numbers] = await Promise.all([
+        store.insertEvents(tx, rows, [...shapes.values()], recordedAt),
         fanOut(tx, recordedAt, eventIds),
       ]);
       return events.map((event) => ({
         ...event,
-        ...must(inserted.get(event.id), 'event'),
+        subjectSeq: must(numbers.get(event.id), 'event'),
         recordedAt,
       }));
     },
   };
-}
-
-/**
- * The body up to `subject_seq`, which the insert appends. The body is fixed then; every endpoint,
- * every attempt and the feed get the same bytes.
- */
-function bodyPrefixOf({ id, type, occurredAt, data }: EventDraft & { id: string }): string {
-  const body = jsonText({ id, type, timestamp: isoText(occurredAt), data });
-  const comma = body.endsWith('{}}') ? '' : ',';
-  return `${body.slice(0, -2)}${comma}"subject_seq":`;
 }
 
 export const SEQUENCE_MAX = 1_000;

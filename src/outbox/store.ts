@@ -1,34 +1,44 @@
 /** SQL of the outbox: events, subject counters and the pull feed. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { uuidOf } from '../kernel/ids.ts';
 
 export interface EventRow {
   id: string;
   type: string;
   subject: string;
   occurredAt: Instant;
-  /** The body up to the value of `subject_seq`. */
-  bodyPrefix: string;
+  shape: bigint;
+  data: string;
   last?: boolean;
 }
 
+/** The names of the members of `data`; see the table `event_shapes`. */
+export interface EventShape {
+  id: bigint;
+  names: readonly string[];
+}
+
 /**
- * Inserts events with the next numbers of their subjects; returns number and body by id. Locks the
+ * Inserts events with the next numbers of their subjects, which it returns by id. Locks the
  * subjects in name order, so that concurrent producers cannot deadlock; those with their last event
  * have no other producer.
  */
 export async function insertEvents(
   tx: Tx,
   events: readonly EventRow[],
+  shapes: readonly EventShape[],
   recordedAt: Instant,
-): Promise<Map<string, { subjectSeq: bigint; body: string }>> {
-  const rows = events.map(({ occurredAt, bodyPrefix, ...event }, n) => {
-    return { ...event, n, occurred_at: isoText(occurredAt), body_prefix: bodyPrefix };
-  });
-  const inserted = await tx.sql<{ id: string; subjectSeq: bigint; body: string }[]>`
+): Promise<Map<string, bigint>> {
+  const rows = events.map(({ id, occurredAt, shape, ...event }, n) => ({
+    ...event,
+    ...{ n, id: uuidOf(id), occurred_at: isoText(occurredAt), shape: shape.toString() },
+  }));
+  const shapeRows = shapes.map(({ id, names }) => ({ id: id.toString(), names }));
+  const inserted = await tx.sql<{ id: string; subjectSeq: bigint }[]>`
     with x as materialized (
-      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id text, type text,
-        subject text, occurred_at timestamptz, body_prefix text, last boolean)
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id uuid, type text,
+        subject text, occurred_at timestamptz, shape bigint, data text, last boolean)
     ), counted as materialized (
       select subject, count(*) as added, bool_or(last is true) as ended from x group by subject
     ), kept as (
@@ -46,21 +56,26 @@ export async function insertEvents(
       select c.subject, coalesce(d.last_seq, 0) + c.added
       from counted c left join ended d on d.subject = c.subject where c.ended
     ), e as (
-      select x.id, x.type, x.subject, x.occurred_at, x.body_prefix, s.last_seq + 1 - row_number()
-        over (partition by x.subject order by x.n desc) as seq
+      select x.id, x.type, x.subject, x.occurred_at, x.shape, x.data,
+        s.last_seq + 1 - row_number() over (partition by x.subject order by x.n desc) as seq
       from x join s on s.subject = x.subject
     ), unnumbered as (
       -- Numbered by the identity column only after every subject is locked.
       insert into tallyhook.unnumbered_events (recorded_at, ids)
-      select ${isoText(recordedAt)}, array(select substr(x.id, 5)::uuid from x order by x.n)
+      select ${isoText(recordedAt)}, array(select x.id from x order by x.n)
       from (select count(*) as locked from s) l where l.locked > 0
+    ), shaped as (
+      insert into tallyhook.event_shapes (id, names)
+      select n.id, n.names
+      from jsonb_to_recordset(${asJson(shapeRows)}::jsonb) as n(id bigint, names text[])
+      where not exists (select from tallyhook.event_shapes k where k.id = n.id)
     )
-    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-    select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)},
-      e.body_prefix || e.seq || '}}'
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, shape,
+      data)
+    select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)}, e.shape, e.data
     from e
-    returning id, subject_seq, body`;
-  return new Map(inserted.map(({ id, ...event }) => [id, event]));
+    returning 'evt_' || id as id, subject_seq`;
+  return new Map(inserted.map(({ id, subjectSeq }) => [id, subjectSeq]));
 }
 
 /** Removes the counters of subjects that no event can be about any more. */
@@ -151,7 +166,7 @@ export async function listSubjectEvents(
 ): Promise<SubjectEvent[]> {
   const [froms, untils] = [spans.map(({ from }) => from), spans.map(({ until }) => until)];
   return sql<SubjectEvent[]>`
-    select e.id, e.type, e.subject_seq, e.recorded_at
+    select 'evt_' || e.id as id, e.type, e.subject_seq, e.recorded_at
     from unnest(${froms.map(isoText)}::timestamptz[], ${untils.map(isoText)}::timestamptz[])
       as s(first, ended)
     cross join lateral (
@@ -168,8 +183,8 @@ export async function findEventBody(
   { from, until }: { from: Instant; until: Instant },
 ): Promise<string | undefined> {
   const rows = await sql<{ body: string }[]>`
-    select body from tallyhook.events
-    where id = ${id} and recorded_at between ${isoText(from)} and ${isoText(until)}`;
+    select tallyhook.event_body(events) as body from tallyhook.events
+    where id = ${uuidOf(id)} and recorded_at between ${isoText(from)} and ${isoText(until)}`;
   return rows[0]?.body;
 }
 
@@ -209,8 +224,8 @@ export async function listFeed(
         from tallyhook.numbered_events f
         cross join lateral unnest(f.ids) with ordinality as x(id, n)
         cross join lateral (
-          select v.type, v.body from tallyhook.events v
-          where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id
+          select v.type, tallyhook.event_body(v) as body from tallyhook.events v
+          where v.recorded_at = f.recorded_at and v.id = x.id
             and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
               or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
           offset 0) e

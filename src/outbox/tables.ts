@@ -1,24 +1,44 @@
 /**
  * Events, committed with the change they announce. The table is partitioned by `recorded_at` and
- * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7.
+ * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7, without their
+ * prefix.
  */
 import { instant, tallyhook } from '../db/columns.ts';
-import { bigint, primaryKey, text, uuid } from '../db/drizzle.ts';
+import { bigint, index, primaryKey, text, uuid } from '../db/drizzle.ts';
 
 export const events = tallyhook.table(
   'events',
   {
-    id: text().notNull(),
+    id: uuid().notNull(),
     type: text().notNull(),
     subject: text().notNull(),
     /** Gap-free from 1 per subject. */
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     occurredAt: instant('occurred_at').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /** The exact bytes of the webhook body. */
-    body: text().notNull(),
+    /** Of `event_shapes`: the names of the members of its data. */
+    shape: bigint({ mode: 'bigint' }).notNull(),
+    /**
+     * Their values, each JSON on a line; a null is an empty line, and `$` is the subject after its
+     * first colon. The function `event_body` makes the exact bytes of the webhook body from it.
+     */
+    data: text().notNull(),
   },
   (t) => [primaryKey({ columns: [t.recordedAt, t.id] })],
+);
+
+/**
+ * The names of the members of `data` of events, in order, which repeat in every event of a type: a
+ * third of a body. Its id is their hash. It has no unique key, because a second producer would wait
+ * for the commit of the first one; both then insert the same row.
+ */
+export const eventShapes = tallyhook.table(
+  'event_shapes',
+  {
+    id: bigint({ mode: 'bigint' }).notNull(),
+    names: text().array().notNull(),
+  },
+  (t) => [index('event_shapes_by_id').on(t.id)],
 );
 
 /**

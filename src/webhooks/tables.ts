@@ -14,6 +14,7 @@ import {
   sql,
   text,
   uniqueIndex,
+  uuid,
 } from '../db/drizzle.ts';
 
 export const endpoints = tallyhook.table('endpoints', {
@@ -64,22 +65,23 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
 export const deliveries = tallyhook.table(
   'deliveries',
   {
-    /** Derived from event and endpoint ids; sorts by time. */
-    id: text().notNull(),
+    /** Derived from event and endpoint ids; sorts by time. Ids are without their prefixes. */
+    id: uuid().notNull(),
     createdAt: instant('created_at').notNull(),
-    endpointId: text('endpoint_id').notNull(),
-    eventId: text('event_id').notNull(),
+    endpointId: uuid('endpoint_id').notNull(),
+    eventId: uuid('event_id').notNull(),
+    /** When it entered the queue, at first or by a requested retry. */
+    queuedAt: instant('queued_at').notNull(),
+    subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     eventType: text('event_type').notNull(),
     subject: text().notNull(),
-    subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
+    // Last what a claim and a result change: an update logs a row from its first changed column.
+    dueAt: instant('due_at').notNull(),
     /**
      * pending, delivered, exhausted or cancelled; pending under an unexpired lease is sending, and
      * held while its endpoint is disabled.
      */
     state: text().notNull(),
-    dueAt: instant('due_at').notNull(),
-    /** When it entered the queue, at first or by a requested retry. */
-    queuedAt: instant('queued_at').notNull(),
     attempts: integer().notNull().default(0),
     /** Steps of the retry schedule used since `queued_at`; a throttled attempt uses none. */
     scheduleStep: integer('schedule_step').notNull().default(0),
@@ -105,13 +107,13 @@ export const deliveries = tallyhook.table(
 export const attempts = tallyhook.table(
   'attempts',
   {
-    deliveryId: text('delivery_id').notNull(),
-    n: integer().notNull(),
+    deliveryId: uuid('delivery_id').notNull(),
     at: instant().notNull(),
+    n: integer().notNull(),
     durationMs: integer('duration_ms').notNull(),
+    status: integer(),
     /** delivered, retry, exhausted or gone. */
     result: text().notNull(),
-    status: integer(),
     /** Why there is no complete response: timeout, refused, blocked_address, … */
     error: text(),
     /** At most 16 KiB. */

@@ -6,7 +6,7 @@
 import type { Db } from '../db/connect.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { Ids } from '../kernel/ids.ts';
+import { type Ids, isId } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
@@ -137,7 +137,7 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     ...{ requests, client, daemons, wake },
   });
   const getDelivery = async (id: string) => {
-    const delivery = await history.findDelivery(peopleDb, id, clock.now());
+    const delivery = isId('dlv', id) && (await history.findDelivery(peopleDb, id, clock.now()));
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };

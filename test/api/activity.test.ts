@@ -76,15 +76,16 @@ it('The attempts of each endpoint are counted by the minute, once, however often
   const { sql } = api.database.owner;
   const made = await api.call('POST', '/api/endpoints', { body: { url: 'https://a.example' } });
   const { id } = made.body;
+  const uuid = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`;
   const put = async (n: number, agoMs: number, result: string, endpoint = id) => {
     const at = new Date(now - agoMs).toISOString();
     await sql`
       insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
         subject_seq, state, due_at, queued_at)
-      values (${`dlv_${n}`}, ${at}, ${endpoint}, 'evt_1', 'endpoint.test', 'endpoint:1', ${n},
-        'delivered', ${at}, ${at})`;
+      values (${uuid(n)}, ${at}, substr(${endpoint}, 4)::uuid, ${uuid(1)}, 'endpoint.test',
+        'endpoint:1', ${n}, 'delivered', ${at}, ${at})`;
     await sql`insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result)
-      values (${`dlv_${n}`}, 1, ${at}, ${30 * n}, ${result})`;
+      values (${uuid(n)}, 1, ${at}, ${30 * n}, ${result})`;
   };
   const countAll = async () => {
     while (await countAttemptMinutes(api.db, now));
@@ -93,7 +94,7 @@ it('The attempts of each endpoint are counted by the minute, once, however often
   await put(1, 40 * 3_600_000, 'delivered');
   await put(2, 20 * 3_600_000, 'retry');
   await put(3, 1_000, 'delivered');
-  await put(4, 1_000, 'retry', 'ep_other');
+  await put(4, 1_000, 'retry', `ep_${uuid(9)}`);
   await countAll();
   await countAll();
   const its = async (range: string) =>

@@ -58,7 +58,7 @@ const decided = async (id: string, outcome: string) => {
 };
 const resolutionsOf = async (id: string) => {
   const rows = await api.database.owner.sql<{ body: string }[]>`
-    select body from tallyhook.events
+    select tallyhook.event_body(events) as body from tallyhook.events
     where subject = ${`operation:${id}`} and type = 'operation.resolved' order by subject_seq`;
   return rows.map(({ body }) => JSON.parse(body).data);
 };

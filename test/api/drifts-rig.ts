@@ -37,7 +37,8 @@ export function useDrifts() {
     find: async (id: string) => (await api.call('GET', `/api/drifts/${id}`)).body,
     async eventsOf(addr: string) {
       const rows = await api.database.owner.sql<{ type: string; body: string }[]>`
-        select type, body from tallyhook.events where subject = ${`wallet:${addr.toLowerCase()}`}
+        select type, tallyhook.event_body(events) as body from tallyhook.events
+        where subject = ${`wallet:${addr.toLowerCase()}`}
           and type like 'wallet.drift%' order by subject_seq`;
       return rows.map(({ type, body }) => ({ type, data: JSON.parse(body).data }));
     },

@@ -105,7 +105,8 @@ describe('An endpoint', () => {
     await api.call('POST', `/api/endpoints/${id}/test`);
     const { sql } = api.database.owner;
     const [delivery] = await sql<{ id: string }[]>`
-      update tallyhook.deliveries set state = 'exhausted' where endpoint_id = ${id} returning id`;
+      update tallyhook.deliveries set state = 'exhausted'
+      where 'ep_' || endpoint_id = ${id} returning 'dlv_' || id as id`;
     await sql`
       update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${id}`;
     expect(await counts()).toEqual([[id], [delivery?.id]]);

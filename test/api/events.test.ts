@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../src/kernel/json.ts';
 import { EVENTS, type EventType } from '../../src/outbox/events.ts';
-import { sequence } from '../../src/outbox/outbox.ts';
+import { findEvent, sequence } from '../../src/outbox/outbox.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 
@@ -23,7 +23,7 @@ async function emit(balance: string): Promise<string> {
   );
   while ((await sequence(api.database.db)) > 0);
   api.notifier.notify();
-  return event?.body ?? '';
+  return (await findEvent(api.database.db, event?.id ?? '')) ?? '';
 }
 
 describe('The feed', () => {

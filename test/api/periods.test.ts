@@ -22,7 +22,8 @@ const reportOf = async (from: string, to: string) => {
 };
 const periodEvents = async () => {
   const rows = await api.database.owner.sql<{ type: string; body: string }[]>`
-    select type, body from tallyhook.events where subject = 'periods' order by subject_seq`;
+    select type, tallyhook.event_body(events) as body from tallyhook.events
+    where subject = 'periods' order by subject_seq`;
   return rows.map(({ type, body }) => ({ type, data: JSON.parse(body).data }));
 };
 

@@ -150,8 +150,8 @@ describe('A report that matches an open operation', () => {
     const posted = await api.call('GET', `/api/ledger/transactions?operation_id=${id}`);
     expect(posted.body.data).toMatchObject([{ kind: 'transfer', tx_log_no: input.tx_log_no }]);
     const events = await api.database.owner.sql<{ body: string }[]>`
-      select body from tallyhook.events where subject = ${`operation:${id}`}
-        and type = 'operation.resolved'`;
+      select tallyhook.event_body(events) as body from tallyhook.events
+      where subject = ${`operation:${id}`} and type = 'operation.resolved'`;
     expect(events.map((event) => JSON.parse(event.body).data)).toMatchObject([
       { outcome: 'executed', supersedes: null, evidence: { report: { by: 'owner of admin' } } },
     ]);

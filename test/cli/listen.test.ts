@@ -1,7 +1,7 @@
 /** The commands for those who develop a receiver of webhooks. */
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { sequence } from '../../src/outbox/outbox.ts';
+import { findEvent, sequence } from '../../src/outbox/outbox.ts';
 import { openApi, startServer, type TestApi } from '../api/rig.ts';
 import { ADDR_A } from '../api/writes.ts';
 import { runCommand } from '../harness/command.ts';
@@ -39,7 +39,7 @@ async function emit(balance: string): Promise<string> {
   );
   while ((await sequence(database.db)) > 0);
   api.notifier.notify();
-  return event?.body ?? '';
+  return (await findEvent(database.db, event?.id ?? '')) ?? '';
 }
 
 const run = (...args: string[]) => runCommand(environment, ...args);

@@ -24,7 +24,7 @@ it('After a start with the right fee rule the ledger agrees with the service aga
   settings.ledger.fee_mode = 'on_top';
   await rig.restart();
   const events = () =>
-    sql<{ data: object }>(`select body::jsonb -> 'data' as data
+    sql<{ data: object }>(`select tallyhook.event_body(events)::jsonb -> 'data' as data
       from tallyhook.events where type = 'ledger.fee_rule_applied'`);
   await expect.poll(openDrifts).toEqual([]);
   expect(await events()).toMatchObject([{ data: { changed: 2, reposted: 2 } }]);

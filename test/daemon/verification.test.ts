@@ -50,7 +50,8 @@ async function tamper(table: string, statement: string): Promise<void> {
 
 async function events() {
   const rows = await database.db.sql<{ body: string }[]>`
-    select body from tallyhook.events where type = 'ledger.verify_failed' order by id`;
+    select tallyhook.event_body(events) as body from tallyhook.events
+    where type = 'ledger.verify_failed' order by id`;
   return rows.map(({ body }) => parseJson(body));
 }
 

@@ -85,7 +85,7 @@ describe('The writer', () => {
     'truncate tallyhook.sends',
     'delete from tallyhook.operations',
     'delete from tallyhook.events',
-    `insert into ${month} (id) values ('x')`,
+    `insert into ${month} (type) values ('x')`,
     `select id from ${month}`,
     `drop table ${month}`,
     `alter table tallyhook.events detach partition ${month}`,

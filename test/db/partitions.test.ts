@@ -8,6 +8,8 @@ const DAY_MS = 86_400_000;
 
 const database = await useDatabase();
 
+const idOf = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`;
+
 async function months(table = ''): Promise<string[]> {
   const rows = await database.owner.sql<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -36,17 +38,18 @@ describe('Monthly partitions', () => {
 
   it('receive the rows of their month, to the millisecond', async () => {
     const put = (id: string, at: string) => database.db.sql`
-      insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-      values (${id}, 't', 's', 1, ${at}, ${at}, '{}')`;
-    await put('evt_1', '2026-11-30T23:59:59.999Z');
-    await put('evt_2', '2026-12-01T00:00:00.000Z');
-    await put('evt_3', '2031-01-01T00:00:00.000Z');
+      insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+        shape, data)
+      values (${id}, 't', 's', 1, ${at}, ${at}, 0, '')`;
+    await put(idOf(1), '2026-11-30T23:59:59.999Z');
+    await put(idOf(2), '2026-12-01T00:00:00.000Z');
+    await put(idOf(3), '2031-01-01T00:00:00.000Z');
     const rows = await database.owner.sql`
       select id, tableoid::regclass::text as place from tallyhook.events order by id`;
     expect(rows).toEqual([
-      { id: 'evt_1', place: 'tallyhook.events_2026_11' },
-      { id: 'evt_2', place: 'tallyhook.events_2026_12' },
-      { id: 'evt_3', place: 'tallyhook.events_default' },
+      { id: idOf(1), place: 'tallyhook.events_2026_11' },
+      { id: idOf(2), place: 'tallyhook.events_2026_12' },
+      { id: idOf(3), place: 'tallyhook.events_default' },
     ]);
   });
 
@@ -56,7 +59,7 @@ describe('Monthly partitions', () => {
     expect(await months('events')).not.toContain('events_2031_01');
     expect(await months('events')).toContain('events_2031_02');
     const rows = await database.owner.sql`
-      select tableoid::regclass::text as place from tallyhook.events where id = 'evt_3'`;
+      select tableoid::regclass::text as place from tallyhook.events where id = ${idOf(3)}`;
     expect(rows).toEqual([{ place: 'tallyhook.events_default' }]);
   });
 
@@ -122,13 +125,14 @@ async function definition(table: string): Promise<unknown> {
 describe('While a session reads every table, as a backup does', () => {
   const at = Date.UTC(2040, 0, 15);
   const write = (id: string) => database.db.sql`
-    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-    values (${id}, 't', 's', 1, ${at}, '2039-01-01', '{}')`;
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+      shape, data)
+    values (${id}, 't', 's', 1, ${at}, '2039-01-01', 0, '')`;
 
   it('partitions are made when it ends, and writes do not wait for it', async () => {
     const later = await whileReading('table tallyhook.events', async () => {
-      const [made] = await Promise.all([makePartitions(database.db, at), write('evt_11')]);
-      await write('evt_12');
+      const [made] = await Promise.all([makePartitions(database.db, at), write(idOf(11))]);
+      await write(idOf(12));
       return made;
     });
     expect(later).toBe(false);
@@ -140,8 +144,8 @@ describe('While a session reads every table, as a backup does', () => {
   it('partitions are dropped when it ends, and writes do not wait for it', async () => {
     const next = Date.UTC(2042, 0, 15);
     const later = await whileReading('table tallyhook.numbered_events', async () => {
-      const [done] = await Promise.all([dropPartitions(database.db, next, KEEP), write('evt_13')]);
-      await write('evt_14');
+      const [done] = await Promise.all([dropPartitions(database.db, next, KEEP), write(idOf(13))]);
+      await write(idOf(14));
       return done;
     });
     expect(later).toBe(false);

@@ -149,7 +149,7 @@ it('Parsing a write never throws, whatever its body', () => {
       (body, [, method, path], contentType) => {
         const input = { ...request(method, path), contentType, body };
         expect(fieldsOf(input)).toBeTypeOf('object');
-        expect(fingerprintOf(input)).toMatch(/^[0-9a-f]{64}$/);
+        expect(fingerprintOf(input)).toMatch(/^[\w-]{43}$/);
       },
     ),
   );
@@ -211,6 +211,6 @@ it('A fingerprint depends on method, path and query, and on every byte of a form
 
 it('A fingerprint of a body that is nested too deeply for the stack is that of its bytes', () => {
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
-  expect(of(deep)).toMatch(/^[0-9a-f]{64}$/);
+  expect(of(deep)).toMatch(/^[\w-]{43}$/);
   expect(of(deep)).not.toBe(of(`${deep} `));
 });

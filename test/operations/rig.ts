@@ -127,8 +127,8 @@ function actionsOf(rig: Opened) {
     /** The data of the events about an operation, with their types. */
     async eventsOf(id: string) {
       const rows = await rig.database.owner.sql<{ type: string; body: string }[]>`
-        select type, body from tallyhook.events where subject = ${`operation:${id}`}
-        order by subject_seq`;
+        select type, tallyhook.event_body(events) as body from tallyhook.events
+        where subject = ${`operation:${id}`} order by subject_seq`;
       return rows.map(({ type, body }) => ({ type, ...JSON.parse(body).data }));
     },
     async count(where: 'owner' | 'key_id', value: string): Promise<number> {

@@ -2,6 +2,9 @@
 import { beforeEach, expect, it } from 'vitest';
 import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
+import { must } from '../../src/kernel/errors.ts';
+import { uuidOf } from '../../src/kernel/ids.ts';
+import { jsonText } from '../../src/kernel/json.ts';
 import { EVENTS, isEventPattern } from '../../src/outbox/events.ts';
 import { countUnnumbered, sequence } from '../../src/outbox/outbox.ts';
 import { useDatabase } from '../harness/database.ts';
@@ -21,8 +24,9 @@ interface Row {
   body: string;
 }
 const rowsOf = (pattern: string) => database.owner.sql<Row[]>`
-  select e.subject, e.subject_seq, f.seq, e.body from tallyhook.events e
-  left join (select first_seq + n - 1 as seq, 'evt_' || id as id from tallyhook.numbered_events,
+  select e.subject, e.subject_seq, f.seq, tallyhook.event_body(e) as body
+  from tallyhook.events e
+  left join (select first_seq + n - 1 as seq, id from tallyhook.numbered_events,
     unnest(ids) with ordinality as x(id, n)) f on f.id = e.id
   where e.subject like ${pattern} order by seq, subject, subject_seq`;
 
@@ -91,7 +95,7 @@ it('Several events in one emit keep their order, and the fan-out gets their ids'
   ]);
   expect(fannedOut).toEqual(events.map(({ id }) => id));
   const stored = (await rowsOf('x:%')).map(({ body }) => body);
-  expect(stored.toSorted()).toEqual(events.map(({ body }) => body).toSorted());
+  expect(stored.map((body) => JSON.parse(body).id).toSorted()).toEqual(fannedOut.toSorted());
 });
 
 it('Producers that emit the same subjects in opposite order do not deadlock', async () => {
@@ -121,12 +125,11 @@ it('The stored body is exact: numbers as text, escaped strings, time and number'
   const data = { addr: 'x"\0', current: { balance: (2n ** 70n).toString(), status: 1 } };
   const { emitDrafts } = openOutbox(database.db, clock);
   const [event] = await emitDrafts(draft('body', { type: 'wallet.observed', occurredAt, data }));
-  expect(event?.body).toBe(
+  expect((await rowsOf('body'))[0]?.body).toBe(
     `{"id":"${event?.id}","type":"wallet.observed","timestamp":"2025-12-31T23:59:59.999Z",` +
       '"data":{"addr":"x\\"\\u0000","current":{"balance":"1180591620717411303424","status":1},' +
       '"subject_seq":1}}',
   );
-  expect((await rowsOf('body'))[0]?.body).toBe(event?.body);
 });
 
 it('Three sequencers beside producers number each event once without a gap', async () => {
@@ -219,4 +222,35 @@ it('Every event type, its group and * are patterns', () => {
     expect(isEventPattern(type)).toBe(true);
     expect(isEventPattern(`${type.split('.')[0]}.*`)).toBe(true);
   }
+});
+
+it.each([
+  { subject: 'wallet:0xab', data: {} },
+  { subject: 'operation:op_1', data: { operation_id: 'op_1', none: null, gone: undefined } },
+  { subject: 'a "b":c\n', data: { own: 'c\n', 'a "name"': '$', empty: '', list: [1, null, ''] } },
+  { subject: '', data: { '': '', text: 'null', $: '\u2028\ud800\\n\n', at: { b: 2 ** 53 } } },
+  { subject: 'only', data: { none: null } },
+])('A body has the members of its data as they were: %j', async ({ subject, data }) => {
+  const { emitDrafts } = openOutbox(database.db, clock);
+  const [event] = await emitDrafts(draft(subject, { data: data as never }));
+  const { id, type, occurredAt, subjectSeq } = must(event, 'event');
+  const timestamp = new Date(occurredAt).toISOString();
+  const body = jsonText({ id, type, timestamp, data: { ...data, subject_seq: subjectSeq } });
+  const stored = await database.db.sql`
+    select tallyhook.event_body(events) as body from tallyhook.events where id = ${uuidOf(id)}`;
+  expect(stored).toEqual([{ body }]);
+});
+
+it('Names of members are stored once, by whoever emits them first', async () => {
+  const { emitDrafts } = openOutbox(database.db, clock);
+  const data = { same: 1, other: 2 } as never;
+  const emitted = Array.from({ length: 9 }, (_, n) => emitDrafts(draft(`shape:${n}`, { data })));
+  await Promise.all(emitted);
+  await emitDrafts(draft('shape:last', { data }), draft('shape:last', { data }));
+  const bodies = (await rowsOf('shape:%')).map(({ body }) => JSON.parse(body).data);
+  expect(bodies).toHaveLength(11);
+  for (const body of bodies) expect(body).toMatchObject({ same: 1, other: 2 });
+  const stored = await database.owner.sql`
+    select count(*)::int from tallyhook.event_shapes where names = '{same,other}'`;
+  expect(stored[0]?.count).toBeLessThan(11);
 });

@@ -238,7 +238,8 @@ function readsOf(db: Db, clock: ManualClock) {
     },
     async events(subject: string): Promise<EventRow[]> {
       const rows = await db.sql<{ type: string; subject: string; seq: bigint; body: string }[]>`
-        select type, subject, subject_seq as seq, body from tallyhook.events
+        select type, subject, subject_seq as seq, tallyhook.event_body(events) as body
+        from tallyhook.events
         where subject = ${subject} order by subject_seq`;
       return rows.map(({ body, seq, ...row }) => {
         const { data } = parseJson(body) as { data: Record<string, Json> };

@@ -45,7 +45,8 @@ it('A report is put once in each format, whole, under its name', async () => {
   expect((await write()).written).toEqual([]);
   const [zip, html] = await world.reports.filesOf(id);
   expect([html, zip]).toMatchObject(uris.map((path) => ({ path, problem: null })));
-  const rows = await world.owner.sql<{ body: string }[]>`select body from tallyhook.events`;
+  const rows = await world.owner.sql<{ body: string }[]>`
+    select tallyhook.event_body(events) as body from tallyhook.events`;
   expect(JSON.parse(rows[0]?.body ?? '').data.files).toEqual(uris);
 });
 

@@ -40,7 +40,8 @@ it('A report is delivered once in each format, under a name that begins with its
 
 it('The event says where the files go', async () => {
   const { id } = await world.report();
-  const rows = await world.owner.sql<{ body: string }[]>`select body from tallyhook.events`;
+  const rows = await world.owner.sql<{ body: string }[]>`
+    select tallyhook.event_body(events) as body from tallyhook.events`;
   expect(JSON.parse(rows[0]?.body ?? '').data.files).toEqual([
     join(folder, nameOf(id, 'html')),
     join(folder, nameOf(id, 'zip')),

@@ -73,7 +73,7 @@ it('A report and its event are committed together', async () => {
   world = await makeWorld();
   const { id, hash } = await world.report();
   const rows = await world.owner.sql<{ subject: string; body: string }[]>`
-    select subject, body from tallyhook.events`;
+    select subject, tallyhook.event_body(events) as body from tallyhook.events`;
   expect(rows.map(({ subject }) => subject)).toEqual([`report:${id}`]);
   expect(JSON.parse(rows[0]?.body ?? '')).toMatchObject({
     type: 'report.completed',

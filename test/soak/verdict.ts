@@ -59,7 +59,7 @@ function timesOf({ name, tokenId }: Write, { applied, tokens }: Done): number {
 /** Ids of operations' events that the receiver did not get. */
 export async function undelivered(db: Db, received: ReadonlySet<string>): Promise<string[]> {
   const rows = await db.sql<{ id: string }[]>`
-    select id from tallyhook.events where type like 'operation.%'`;
+    select 'evt_' || id as id from tallyhook.events where type like 'operation.%'`;
   return rows.map(({ id }) => id).filter((id) => !received.has(id));
 }
 

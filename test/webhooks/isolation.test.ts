@@ -87,9 +87,10 @@ it('A backlog of 20,000 does not delay the single delivery of another endpoint',
   await sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
-    select id || n, created_at, endpoint_id, event_id, event_type, subject, subject_seq, state,
-      due_at, queued_at
-    from tallyhook.deliveries, generate_series(1, 20000) n where endpoint_id = ${crowded}`;
+    select gen_random_uuid(), created_at, endpoint_id, event_id, event_type, subject, subject_seq,
+      state, due_at, queued_at
+    from tallyhook.deliveries, generate_series(1, 20000)
+    where 'ep_' || endpoint_id = ${crowded}`;
   await subscribe('/single');
   await rig.emit(walletEvent());
   for (let i = 0; i < 3; i++) await rig.webhooks.runOnce(rig.clock.now());
@@ -184,7 +185,8 @@ it('Draining interrupts a send after its timeout, without using a schedule step'
   const { sql } = rig.database.db;
   const rows = await sql`
     select d.schedule_step, d.attempts, a.error from tallyhook.deliveries d
-    join tallyhook.attempts a on a.delivery_id = d.id where d.endpoint_id = ${endpoint}`;
+    join tallyhook.attempts a on a.delivery_id = d.id
+    where 'ep_' || d.endpoint_id = ${endpoint}`;
   expect([...rows]).toEqual([{ scheduleStep: 0, attempts: 1, error: 'interrupted' }]);
   expect((await rig.webhooks.getEndpoint(endpoint)).health.consecutiveFailures).toBe(0);
 });

@@ -33,7 +33,7 @@ const allOf = (endpointId: string) => ({
 async function setState(endpointId: string, state: string): Promise<void> {
   await rig.database.db.sql`
     update tallyhook.deliveries set state = ${state}, finished_at = now()
-    where endpoint_id = ${endpointId}`;
+    where 'ep_' || endpoint_id = ${endpointId}`;
 }
 
 const statesOf = async (endpointId: string) =>
@@ -125,7 +125,7 @@ describe('A replay', () => {
     expect(done).toMatchObject({ state: 'done', queued: 1_200 });
     const states = await db.sql<{ state: string; n: number }[]>`
       select state, count(*)::int as n from tallyhook.deliveries
-      where endpoint_id = ${endpoint.id} group by state`;
+      where 'ep_' || endpoint_id = ${endpoint.id} group by state`;
     expect(states).toEqual([{ state: 'pending', n: 1_200 }]);
   });
 

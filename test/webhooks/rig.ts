@@ -122,7 +122,8 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
     },
     async events(type) {
       const rows = await database.db.sql<{ body: string }[]>`
-        select body from tallyhook.events where type = ${type} order by recorded_at, id`;
+        select tallyhook.event_body(events) as body from tallyhook.events
+        where type = ${type} order by recorded_at, id`;
       return rows.map((row) => JSON.parse(row.body).data);
     },
     deliveriesOf: (endpointId) =>

@@ -13,8 +13,8 @@ it('While many endpoints rest, a pass examines those served lately, and a round 
     with copies as (
       insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
         state, state_at, subscribed_at, created_by, created_at)
-      select id || n, url, event_types, ordering, signing, encrypted_secrets, state, state_at,
-        subscribed_at, created_by, created_at
+      select left(id, -12) || lpad(n::text, 12, '0'), url, event_types, ordering, signing,
+        encrypted_secrets, state, state_at, subscribed_at, created_by, created_at
       from tallyhook.endpoints, generate_series(2, ${RESTING}) n where id = ${resting.id}
       returning id)
     insert into tallyhook.endpoint_health (endpoint_id, consecutive_failures)

@@ -7,6 +7,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { RecordedEffects } from '../effects/effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
+import { storedImage } from './pre-image.ts';
 
 export interface Intent {
   id: string;
@@ -88,12 +89,13 @@ export async function recordIntents(
 }
 
 function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {
-  const { fields, body, expiresAt, ...plain } = intent;
+  const { fields, body, preImage, expiresAt, ...plain } = intent;
   return {
     n,
     ...plain,
     ...fields,
     ...attempt,
+    preImage: storedImage(preImage),
     body: Buffer.from(body).toString('base64'),
     expiresAt: expiresAt === null ? null : isoText(expiresAt),
     sendDeadlineAt: isoText(attempt.sendDeadlineAt),

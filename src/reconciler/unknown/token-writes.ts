@@ -10,7 +10,7 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { type Operation, walletKeysOf } from '../../operations/operations.ts';
+import { imageOf, type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import {
@@ -181,7 +181,7 @@ function polledBefore(
   { restoredAt = Number.NEGATIVE_INFINITY }: Pick<Deps, 'restoredAt'>,
 ): Instant | undefined {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const preImage = operation.preImage as { wallets?: ImagePoll[] } | null;
+  const preImage = imageOf(operation.preImage) as { wallets?: ImagePoll[] } | null;
   const image = preImage?.wallets?.find(({ name }) => name === `wallet:${wallet?.key}`);
   const isShown =
     outcome === 'executed' && wholeOf(image?.seen?.balance) === wallet?.observedBalance;

@@ -4,6 +4,7 @@
  */
 import type { Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { FIRST_UUID, uuidOf } from '../../kernel/ids.ts';
 
 export interface ActiveEndpoint {
   endpointId: string;
@@ -21,13 +22,14 @@ export interface ActiveEndpoint {
 
 /**
  * The common table `active(endpoint_id)`: endpoints with pending deliveries and ids above `after`,
- * from the first for ''.
+ * from the first for ''; without their prefixes, as deliveries have them.
  */
 export function activeEndpoints({ sql }: Queryable, after: string) {
   return sql`
     recursive active(endpoint_id) as (
       (select d.endpoint_id from tallyhook.deliveries d
-        where d.state = 'pending' and d.endpoint_id > ${after} order by d.endpoint_id limit 1)
+        where d.state = 'pending' and d.endpoint_id > ${after === '' ? FIRST_UUID : uuidOf(after)}
+        order by d.endpoint_id limit 1)
       union all
       select n.endpoint_id from active a cross join lateral (
         select d.endpoint_id from tallyhook.deliveries d
@@ -63,7 +65,7 @@ export function listActiveOf(
   now: Instant,
   ids: readonly string[],
 ): Promise<ActivePage> {
-  const given = db.sql`active(endpoint_id) as (select unnest(${ids as string[]}::text[]))`;
+  const given = db.sql`active(endpoint_id) as (select unnest(${ids.map(uuidOf)}::uuid[]))`;
   return examine(db, now, given, ids.length + 1);
 }
 
@@ -75,14 +77,14 @@ async function examine(
 ): Promise<ActivePage> {
   const rows = await sql<(ActiveEndpoint & Omit<ActivePage, 'active'>)[]>`
     with ${active}, page as materialized (
-      select a.endpoint_id, p.url,
+      select a.endpoint_id as uuid, p.id as endpoint_id, p.url,
         case when p.deleted_at is null then p.state else 'deleted' end as state,
         p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until,
         h.consecutive_failures,
         case when h.paused_until > ${isoText(now)} then h.paused_until end as paused_until
       from (select endpoint_id from active limit ${limit}) a
-      join tallyhook.endpoints p on p.id = a.endpoint_id
-      join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
+      join tallyhook.endpoints p on p.id = 'ep_' || a.endpoint_id
+      join tallyhook.endpoint_health h on h.endpoint_id = p.id
     )
     select r.next, r.resumes_at, r.resting, e.endpoint_id, e.url, e.state, e.ordered, e.rate_per_s,
       e.skip_before, e.rate_used_until, e.consecutive_failures, f.due_at as first_due_at
@@ -96,7 +98,7 @@ async function examine(
       or e.state = 'enabled' and e.paused_until is null
     left join lateral (
       select d.due_at from tallyhook.deliveries d
-      where d.endpoint_id = e.endpoint_id and d.state = 'pending'
+      where d.endpoint_id = e.uuid and d.state = 'pending'
         and (d.lease_until is null or d.lease_until <= ${isoText(now)})
       order by d.due_at limit 1) f on e.state = 'enabled'`;
   const { next = '', resumesAt = null, resting = 0 } = rows[0] ?? {};

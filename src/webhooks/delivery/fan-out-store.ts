@@ -1,23 +1,30 @@
 /**
  * SQL that makes deliveries: one per event and subscribed endpoint. Those of a disabled endpoint
  * are made too and wait until it is enabled. The id of a delivery is derived from the time in the
- * event's id and a hash of event and endpoint, so making one again changes nothing.
+ * event's id and a hash of event and endpoint, so making one again changes nothing. The tables of
+ * events and deliveries have ids without their prefixes.
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { uuidOf } from '../../kernel/ids.ts';
 
 /** The id of a delivery of event `e`; `h.hex` is the hash of event and endpoint. */
 export function deliveryId({ sql }: Queryable) {
-  return sql`('dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
-    || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12))`;
+  return sql`(substr(e.id::text, 1, 14) || '7' || substr(h.hex, 1, 3) || '-8'
+    || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12))::uuid`;
+}
+
+/** The hash `h` of event `e` and endpoint `p`. */
+export function hashed({ sql }: Queryable) {
+  return sql`(select md5('evt_' || e.id || p.id) as hex) h`;
 }
 
 function insertInto(db: Queryable) {
   return db.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
-    select ${deliveryId(db)}, e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq,
-      'pending', e.recorded_at, e.recorded_at`;
+    select ${deliveryId(db)}, e.recorded_at, substr(p.id, 4)::uuid, e.id, e.type, e.subject,
+      e.subject_seq, 'pending', e.recorded_at, e.recorded_at`;
 }
 
 /**
@@ -42,8 +49,9 @@ export async function insertDeliveries(
     ${insertInto(tx)}
     from tallyhook.events e
     join tallyhook.endpoints p on ${isSubscribed(tx)}
-    cross join lateral (select md5(e.id || p.id) as hex) h
-    where e.recorded_at = ${isoText(recordedAt)} and e.id = any(${eventIds as string[]}::text[])`;
+    cross join lateral ${hashed(tx)}
+    where e.recorded_at = ${isoText(recordedAt)}
+      and e.id = any(${eventIds.map(uuidOf)}::uuid[])`;
   return inserted.count;
 }
 
@@ -65,8 +73,8 @@ export async function insertMissed(tx: Tx, after: bigint): Promise<void> {
     cross join lateral unnest(f.ids) as x(id)
     cross join lateral (
       select v.id, v.type, v.subject, v.subject_seq, v.recorded_at from tallyhook.events v
-      where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id offset 0) e
-    cross join lateral (select md5(e.id || p.id) as hex) h
+      where v.recorded_at = f.recorded_at and v.id = x.id offset 0) e
+    cross join lateral ${hashed(tx)}
     where ${isSubscribed(tx)}
     on conflict do nothing`;
 }

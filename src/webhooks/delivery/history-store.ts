@@ -1,6 +1,7 @@
 /** SQL of the delivery history and backlog for the API, of requested retries, and of expiry. */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { uuidOf } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
 import { activeEndpoints } from './active-store.ts';
 import { planByIndex } from './queue-store.ts';
@@ -48,12 +49,13 @@ export interface DeliveryFilter {
 
 function isHeld({ sql }: Pick<Queryable, 'sql'>) {
   return sql`endpoint_id in (
-    select p.id from tallyhook.endpoints p where p.state = 'disabled' and p.deleted_at is null)`;
+    select substr(p.id, 4)::uuid from tallyhook.endpoints p
+    where p.state = 'disabled' and p.deleted_at is null)`;
 }
 
 function columns({ sql }: Queryable, now: Instant) {
-  return sql`id, endpoint_id, event_id, event_type,
-    subject, subject_seq,
+  return sql`'dlv_' || id as id, 'ep_' || endpoint_id as endpoint_id,
+    'evt_' || event_id as event_id, event_type, subject, subject_seq,
     case when state <> 'pending' then state
       when lease_until > ${isoText(now)} then 'sending'
       when ${isHeld({ sql })} then 'held' else state end as state,
@@ -72,14 +74,16 @@ export async function listDeliveries(
   const stored = state === 'sending' || state === 'held' ? 'pending' : state;
   // Delivery ids begin with the time in their event's id, so a range finds those of one event.
   const time = eventId?.slice(4, 18);
-  const [first, last] = [`dlv_${time}7000`, `dlv_${time}7fff-ffff-ffffffffffff`];
+  // A range, and its order: else the planner may walk over all deliveries to find those of one.
+  const endpoint = endpointId && uuidOf(endpointId);
+  const [first, last] = ['000-0000-000000000000', 'fff-ffff-ffffffffffff'];
   return sql<Delivery[]>`
-    select ${columns(db, now)} from tallyhook.deliveries
+    select ${columns(db, now)} from tallyhook.deliveries d
     where true
-      ${before ? sql`and id < ${before}` : sql``}
-      ${endpointId ? sql`and endpoint_id = ${endpointId}` : sql``}
-      ${time ? sql`and id between ${first} and ${last}` : sql``}
-      ${eventId ? sql`and event_id = ${eventId}` : sql``}
+      ${before ? sql`and d.id < ${uuidOf(before)}` : sql``}
+      ${endpoint ? sql`and d.endpoint_id between ${endpoint} and ${endpoint}` : sql``}
+      ${time ? sql`and d.id between ${`${time}7${first}`} and ${`${time}7${last}`}` : sql``}
+      ${eventId ? sql`and event_id = ${uuidOf(eventId)}` : sql``}
       ${eventType ? sql`and event_type = ${eventType}` : sql``}
       ${stored ? ofState(db, stored) : sql``}
       ${state === 'sending' ? sql`and lease_until > ${isoText(now)}` : sql``}
@@ -87,7 +91,7 @@ export async function listDeliveries(
       ${state === 'held' ? sql`and ${isHeld(db)}` : sql``}
       ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}
       ${until === undefined ? sql`` : sql`and created_at < ${isoText(until)}`}
-    order by id desc limit ${limit}`;
+    order by ${endpoint ? sql`d.endpoint_id desc,` : sql``} d.id desc limit ${limit}`;
 }
 
 /** The states of few deliveries are literals, so that a generic plan can use their indexes too. */
@@ -107,9 +111,9 @@ export async function findDelivery(
 ): Promise<DeliveryDetail | undefined> {
   const rows = await db.sql<DeliveryDetail[]>`
     select ${columns(db, now)},
-      (select e.body from tallyhook.events e
+      (select tallyhook.event_body(e) from tallyhook.events e
        where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as body
-    from tallyhook.deliveries where id = ${id} limit 1`;
+    from tallyhook.deliveries where deliveries.id = ${uuidOf(id)} limit 1`;
   return rows[0];
 }
 
@@ -121,7 +125,8 @@ export async function listAttempts(
   return db.sql<Attempt[]>`
     select n, at, duration_ms, result, status, error,
       response_body, response_headers
-    from tallyhook.attempts where delivery_id = ${deliveryId} order by n, at limit ${limit}`;
+    from tallyhook.attempts where delivery_id = ${uuidOf(deliveryId)}
+    order by n, at limit ${limit}`;
 }
 
 /**
@@ -134,7 +139,8 @@ export async function requeue(db: Queryable, id: string, now: Instant): Promise<
       queued_at = ${isoText(now)}, schedule_step = 0,
       out_of_order = d.out_of_order or d.state <> 'pending', finished_at = null, lease_until = null
     from tallyhook.endpoints p
-    where d.id = ${id} and p.id = d.endpoint_id and p.state = 'enabled' and p.deleted_at is null
+    where d.id = ${uuidOf(id)} and p.id = 'ep_' || d.endpoint_id
+      and p.state = 'enabled' and p.deleted_at is null
       and (d.lease_until is null or d.lease_until <= ${isoText(now)})
     returning d.id`;
   return rows.length > 0;
@@ -144,7 +150,7 @@ export async function requeue(db: Queryable, id: string, now: Instant): Promise<
 export async function giveUp({ sql }: Queryable, id: string, now: Instant): Promise<boolean> {
   const rows = await sql<{ id: string }[]>`
     update tallyhook.deliveries set state = 'cancelled', finished_at = ${isoText(now)}
-    where id = ${id} and state = 'exhausted' returning id`;
+    where id = ${uuidOf(id)} and state = 'exhausted' returning id`;
   return rows.length > 0;
 }
 
@@ -160,10 +166,11 @@ export async function countPending(
     with ${activeEndpoints(db, '')}
     select count(*)::int as waiting, min(queued_at) as since from (
       select d.queued_at
-      from active a join tallyhook.endpoints p on p.id = a.endpoint_id and p.state = 'enabled'
+      from active a
+      join tallyhook.endpoints p on p.id = 'ep_' || a.endpoint_id and p.state = 'enabled'
       cross join lateral (
         select queued_at from tallyhook.deliveries
-        where endpoint_id = p.id and state = 'pending' limit ${max}) d
+        where endpoint_id = a.endpoint_id and state = 'pending' limit ${max}) d
       limit ${max}) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }
@@ -197,9 +204,10 @@ export async function exhaustBefore(
     update tallyhook.deliveries d
     set state = 'exhausted', finished_at = ${isoText(now)}, lease_until = null
     from (select c.created_at, c.id, p.url
-      from tallyhook.deliveries c join tallyhook.endpoints p on p.id = c.endpoint_id
+      from tallyhook.deliveries c join tallyhook.endpoints p on p.id = 'ep_' || c.endpoint_id
       where c.created_at < ${isoText(before)} and c.state = 'pending'
       limit ${limit} for update of c skip locked) c
     where d.created_at = c.created_at and d.id = c.id
-    returning d.id, d.endpoint_id, c.url, d.event_id, d.event_type, d.attempts`;
+    returning 'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id, c.url,
+      'evt_' || d.event_id as event_id, d.event_type, d.attempts`;
 }

@@ -5,6 +5,7 @@
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { uuidOf } from '../../kernel/ids.ts';
 
 /**
  * Makes the planner find every row by an index, for the current transaction. It overestimates the
@@ -81,7 +82,7 @@ export interface Quota {
 }
 
 function quotaRows(quotas: readonly Quota[]) {
-  return quotas.map(({ endpointId, n }) => ({ endpoint_id: endpointId, n }));
+  return quotas.map(({ endpointId, n }) => ({ endpoint_id: uuidOf(endpointId), n }));
 }
 
 export async function claim(
@@ -93,7 +94,7 @@ export async function claim(
   return tx.sql<ClaimedDelivery[]>`
     with picked as (
       select d.created_at, d.id
-      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id text, n int)
+      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id uuid, n int)
       cross join lateral (
         select c.created_at, c.id from tallyhook.deliveries c
         where c.endpoint_id = q.endpoint_id and c.state = 'pending' and c.due_at <= ${isoText(now)}
@@ -126,7 +127,7 @@ export async function claimInOrder(
     with due as (
       select d.created_at, d.id, d.endpoint_id, d.subject, d.subject_seq, d.due_at, d.out_of_order,
         q.n
-      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id text, n int)
+      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id uuid, n int)
       cross join lateral (
         select c.created_at, c.id, c.endpoint_id, c.subject, c.subject_seq, c.due_at,
           c.out_of_order
@@ -174,10 +175,10 @@ export async function claimInOrder(
 
 function claimedWithBodies({ sql }: Tx) {
   return sql`
-    select c.id, c.created_at, c.endpoint_id,
-      c.event_id, c.event_type, c.subject,
+    select 'dlv_' || c.id as id, c.created_at, 'ep_' || c.endpoint_id as endpoint_id,
+      'evt_' || c.event_id as event_id, c.event_type, c.subject,
       c.subject_seq, c.queued_at, c.attempts,
-      c.schedule_step, c.fence, e.body
+      c.schedule_step, c.fence, tallyhook.event_body(e) as body
     from claimed c
     left join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id
     order by c.due_at, c.id`;
@@ -210,7 +211,8 @@ export async function cancelDeliveries(
     update tallyhook.deliveries d
     set state = 'cancelled', finished_at = ${isoText(now)}, lease_until = null
     from (select created_at, id from tallyhook.deliveries
-      where endpoint_id = ${endpointId} and state = 'pending' and created_at <= ${isoText(before)}
+      where endpoint_id = ${uuidOf(endpointId)} and state = 'pending'
+        and created_at <= ${isoText(before)}
       order by due_at limit ${limit} for update skip locked) c
     where d.created_at = c.created_at and d.id = c.id`;
   return cancelled.count;

@@ -6,6 +6,7 @@
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { uuidOf } from '../../kernel/ids.ts';
 import type { Health } from '../endpoints/health.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
@@ -36,7 +37,7 @@ export async function storeResults(
   now: Instant,
 ): Promise<Set<string>> {
   const rows = updates.map((update) => ({
-    id: update.id,
+    id: uuidOf(update.id),
     created_at: isoText(update.createdAt),
     fence: update.fence,
     state: update.state,
@@ -56,7 +57,7 @@ export async function storeResults(
     with x as (
       select id, created_at, fence, state, due_at, schedule_step, out_of_order, n, at, duration_ms,
         result, status, error, response_body, response_headers
-      from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz,
+      from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, created_at timestamptz,
         fence int, state text, due_at timestamptz, schedule_step int, out_of_order boolean, n int,
         at timestamptz, duration_ms int, result text, status int, error text, response_body text,
         response_headers jsonb)
@@ -77,7 +78,7 @@ export async function storeResults(
     from x
     where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
       and d.finished_at is null
-    returning d.id`;
+    returning 'dlv_' || d.id as id`;
   return new Set(changed.map(({ id }) => id));
 }
 
@@ -87,13 +88,13 @@ export async function release(
   claims: readonly { id: string; createdAt: Instant; fence: number }[],
 ): Promise<void> {
   const rows = claims.map((claim) => ({
-    id: claim.id,
+    id: uuidOf(claim.id),
     created_at: isoText(claim.createdAt),
     fence: claim.fence,
   }));
   await db.sql`
     update tallyhook.deliveries d set lease_until = null
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz, fence int)
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, created_at timestamptz, fence int)
     where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
       and d.finished_at is null`;
 }
@@ -109,10 +110,13 @@ export async function makeNextDue(
   now: Instant,
 ): Promise<void> {
   if (blockers.length === 0) return;
-  const rows = blockers.map(({ endpointId, subject }) => ({ endpoint_id: endpointId, subject }));
+  const rows = blockers.map(({ endpointId, subject }) => ({
+    endpoint_id: uuidOf(endpointId),
+    subject,
+  }));
   await tx.sql`
     update tallyhook.deliveries d set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id text, subject text)
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id uuid, subject text)
     cross join lateral (
       select n.created_at, n.id from tallyhook.deliveries n
       where n.endpoint_id = x.endpoint_id and n.subject = x.subject and n.state = 'pending'

@@ -27,7 +27,8 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
       with made as materialized (
         -- Not a join, for which the planner would read every delivery of an endpoint.
         select date_trunc('minute', a.at) as minute, a.result, a.duration_ms,
-          (select d.endpoint_id from tallyhook.deliveries d where d.id = a.delivery_id limit 1)
+          (select 'ep_' || d.endpoint_id from tallyhook.deliveries d
+            where d.id = a.delivery_id limit 1) as endpoint_id
         from tallyhook.attempts a
         where a.at >= ${isoText(from)}::timestamptz and a.at < ${isoText(end)}::timestamptz
       )

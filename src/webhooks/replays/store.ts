@@ -4,7 +4,8 @@
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import { deliveryId, isSubscribed } from '../delivery/fan-out-store.ts';
+import { FIRST_UUID, uuidOf } from '../../kernel/ids.ts';
+import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out-store.ts';
 import { planByIndex } from '../delivery/queue-store.ts';
 
 export const WHICH = ['failed', 'missing', 'all'] as const;
@@ -126,7 +127,7 @@ export async function replayPage(tx: Tx, now: Instant): Promise<boolean> {
     from tallyhook.replays r left join tallyhook.endpoints p on p.id = r.endpoint_id
     where r.state = 'running' and (p.id is null or p.deleted_at is not null
       or p.state = 'enabled' and ${PENDING_MAX} >= (select count(*) from (
-        select from tallyhook.deliveries d where d.endpoint_id = r.endpoint_id
+        select from tallyhook.deliveries d where d.endpoint_id = substr(r.endpoint_id, 4)::uuid
           and d.state = 'pending' limit ${PENDING_MAX + 1}) x))
     order by r.examined, r.id limit 1 for update of r skip locked`;
   if (!replay) return false;
@@ -163,8 +164,8 @@ async function queuePage(tx: Tx, replay: Replay, now: Instant): Promise<PageEnd>
     ), made as (
       insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
         subject_seq, state, due_at, queued_at, out_of_order)
-      select delivery_id, recorded_at, ${replay.endpointId}, id, type, subject, subject_seq,
-        'pending', ${at}, ${at}, true
+      select delivery_id, recorded_at, ${uuidOf(replay.endpointId)}::uuid, id, type, subject,
+        subject_seq, 'pending', ${at}, ${at}, true
       from matching where ${replay.which !== 'failed'} on conflict do nothing returning 1
     ), again as (
       update tallyhook.deliveries d set state = 'pending', due_at = ${at}, queued_at = ${at},
@@ -176,7 +177,7 @@ async function queuePage(tx: Tx, replay: Replay, now: Instant): Promise<PageEnd>
     )
     select (select count(*) from page)::int as examined,
       ((select count(*) from made) + (select count(*) from again))::int as queued,
-      l.recorded_at as last_at, l.id as last_id
+      l.recorded_at as last_at, 'evt_' || l.id as last_id
     from (select) x left join lateral (
       select recorded_at, id from page order by recorded_at desc, id desc limit 1) l on true`;
   return rows[0] ?? { examined: 0, queued: 0, lastAt: null, lastId: null };
@@ -206,7 +207,8 @@ function eventsOf(
 ) {
   return sql`
     select recorded_at, id, type, subject, subject_seq from tallyhook.events
-    where (recorded_at, id) > (${isoText(replay.positionAt)}::timestamptz, ${replay.positionId})
+    where (recorded_at, id) > (${isoText(replay.positionAt)}::timestamptz,
+      ${replay.positionId === '' ? FIRST_UUID : uuidOf(replay.positionId)})
       and recorded_at < ${isoText(replay.until)}
     order by recorded_at, id limit ${limit}`;
 }
@@ -216,7 +218,7 @@ function deliveriesOf(db: Queryable, { endpointId, eventTypes }: ReplayInput) {
   return db.sql`
     select e.recorded_at, e.id, e.type, e.subject, e.subject_seq, ${deliveryId(db)} as delivery_id
     from page e join tallyhook.endpoints p on p.id = ${endpointId} and ${isSubscribed(db)}
-    cross join lateral (select md5(e.id || p.id) as hex) h
+    cross join lateral ${hashed(db)}
     where ${eventTypes.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
       && ${eventTypes}::text[]`;
 }

@@ -128,9 +128,8 @@ const RECORDS = [
     case kind when 'give' then one when 'transfer' then other end,
     case kind when 'give' then :operator_no: end, amount,
     case kind when 'give' then null else 0 end,
-    'reward', jsonb_build_object('wallets', jsonb_build_array(jsonb_build_object('name',
-      'wallet:' || one, 'at', 1767225600000, 'seen', jsonb_build_object('addr', one, 'status', 1,
-      'balance', 1000000)))), 101, i, 200, '[["content-type","application/json"]]',
+    'reward', json_build_object('wallets', json_build_array(json_build_array(1767225600000, one, 1,
+      1000000))), 101, i, 200, '[["content-type","application/json"]]',
     convert_to('{"status":200,"data":{"tx_app_no":101,"tx_log_no":' || i || '}}', 'UTF8'),
     at, at, at + interval '30 s', at + interval '100 ms', at + interval '100 ms', 'answer',
     at + interval '3 s'

@@ -55,6 +55,7 @@ export const ENDS: Record<string, Line> = {
     by: 'housekeeping, when the deliveries of a deleted one are past their retention',
   },
   entries: { grows: 'two or more a transaction', end: 'kept' },
+  event_shapes: { grows: 'the names of the members of events of a type', end: 'bounded' },
   events: { grows: 'a change', end: 'month' },
   fee_rules: { grows: 'a change of the setting ledger.fee_mode', end: 'kept' },
   feed: { grows: 'the feed and each reader of ours', end: 'bounded' },

@@ -84,7 +84,7 @@ import {
 } from '../../../src/webhooks/endpoints/minutes-store.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
-import { CONTRACT, ENDPOINT, NOW } from './stored.ts';
+import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';
 
 /** Of the stored rows: one from the middle, and one of those at the end that are open. */
 export interface Known {
@@ -172,7 +172,7 @@ export const READS: Record<string, Read> = {
     readFeed(db, { cursor: `${txLogNo}`, ...NO_TYPES }),
   'GET /api/deliveries': deliveries({}),
   '… of an endpoint': deliveries({ endpointId: ENDPOINT }),
-  '… of an endpoint that none is for': deliveries({ endpointId: 'ep_none' }),
+  '… of an endpoint that none is for': deliveries({ endpointId: `${ENDPOINT.slice(0, -1)}9` }),
   '… of an event': deliveries(({ eventId }) => ({ eventId })),
   '… pending': deliveries({ endpointId: ENDPOINT, state: 'pending' }),
   '… exhausted': deliveries({ endpointId: ENDPOINT, state: 'exhausted' }),
@@ -279,9 +279,9 @@ export const READS: Record<string, Read> = {
   'webhooks: claims': inTx(async (tx) => {
     await planClaims(tx);
     await listActive(tx, NOW, '', 100);
-    await listActiveOf(tx, NOW, [ENDPOINT, 'ep_1']);
+    await listActiveOf(tx, NOW, [ENDPOINT, OTHER_ENDPOINT]);
     await claim(tx, [{ endpointId: ENDPOINT, n: 8 }], NOW, NOW + 1_000);
-    await claimInOrder(tx, [{ endpointId: 'ep_1', n: 8 }], NOW, NOW + 1_000);
+    await claimInOrder(tx, [{ endpointId: OTHER_ENDPOINT, n: 8 }], NOW, NOW + 1_000);
   }),
   'housekeeping: what is finished': inTx(async (tx) => {
     await deleteFinished(tx, NOW, 10);

@@ -6,7 +6,9 @@ import postgres from 'postgres';
 import { generateHistory, HISTORY_END } from '../../bench/history/generate.ts';
 
 export const CONTRACT = 5n;
-export const ENDPOINT = 'ep_0';
+const ENDPOINT_UUID = '00000000-0000-7000-8000-00000000000';
+export const ENDPOINT = `ep_${ENDPOINT_UUID}0`;
+export const OTHER_ENDPOINT = `ep_${ENDPOINT_UUID}1`;
 const OPEN_STATES = ['sending', 'unknown', 'queued', 'accepted', 'undecided', 'executed'];
 const OPEN_EACH = 40;
 
@@ -60,19 +62,21 @@ const TOKENS = [
 ];
 
 const EVENTS = [
-  `insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-  select 'evt_' || substr(id, 4), 'operation.accepted', 'operation:' || id, 1, answered_at,
-    answered_at, '{}'
+  `insert into tallyhook.event_shapes (id, names) values (0, '{operation_id}')`,
+  `insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at,
+    shape, data)
+  select substr(id, 4)::uuid, 'operation.accepted', 'operation:' || id, 1, answered_at,
+    answered_at, 0, '"' || id || '"'
   from tallyhook.operations`,
   `insert into tallyhook.numbered_events (first_seq, recorded_at, ids)
-  select row_number() over (order by recorded_at, id), recorded_at, array[substr(id, 5)::uuid]
+  select row_number() over (order by recorded_at, id), recorded_at, array[id]
   from tallyhook.events`,
   `insert into tallyhook.feed (name, last_seq)
   select 'events', count(*) from tallyhook.events
   on conflict (name) do update set last_seq = excluded.last_seq`,
   `insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
     state, state_at, subscribed_at, created_by, created_at)
-  select 'ep_' || n, 'https://receiver.example', '{*}',
+  select 'ep_${ENDPOINT_UUID}' || n, 'https://receiver.example', '{*}',
     case n when 0 then 'none' else 'subject' end, '{v1}', '', 'enabled', now(), now(), 'test',
     now()
   from generate_series(0, 1) n`,
@@ -80,13 +84,13 @@ const EVENTS = [
   select id, 0 from tallyhook.endpoints`,
   `insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
     subject_seq, state, due_at, queued_at, attempts, finished_at)
-  select 'dlv_' || substr(id, 5), recorded_at, '${ENDPOINT}', id, type, subject, 1, 'delivered',
+  select id, recorded_at, '${ENDPOINT_UUID}0', id, type, subject, 1, 'delivered',
     recorded_at, recorded_at, 1, recorded_at
   from tallyhook.events`,
   `insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result, status)
   select id, 1, created_at, 10, 'delivered', 200 from tallyhook.deliveries`,
   `update tallyhook.deliveries d set state = 'pending', finished_at = null,
-    endpoint_id = 'ep_' || x.n % 2
+    endpoint_id = ('${ENDPOINT_UUID}' || x.n % 2)::uuid
   from (select created_at, id, row_number() over () as n from tallyhook.deliveries
     order by created_at desc limit ${OPEN_EACH}) x
   where d.created_at = x.created_at and d.id = x.id`,

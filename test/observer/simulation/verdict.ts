@@ -54,7 +54,8 @@ export async function verdictOf(world: World): Promise<Verdict> {
 
 async function listEvents(db: Db): Promise<Row[]> {
   const rows = await db.sql<{ type: string; subject: string; at: number; body: string }[]>`
-    select type, subject, occurred_at as at, body from tallyhook.events
+    select type, subject, occurred_at as at, tallyhook.event_body(events) as body
+    from tallyhook.events
     order by subject, subject_seq`;
   return rows.map(({ body, ...row }) => {
     const { data } = parseJson(body) as { data: Row['data'] };

@@ -9,7 +9,8 @@ type Rig = Awaited<ReturnType<typeof openAlertRig>>;
 
 async function alertEvents({ db }: Rig) {
   const rows = await db.sql<{ type: string; body: string; seq: bigint }[]>`
-    select type, body, subject_seq as seq from tallyhook.events where type like 'alert.%'
+    select type, tallyhook.event_body(events) as body, subject_seq as seq
+    from tallyhook.events where type like 'alert.%'
     order by recorded_at, id`;
   return rows.map(({ type, body, seq }) => ({ type, seq: Number(seq), ...JSON.parse(body).data }));
 }

@@ -4,6 +4,7 @@ import { Failure } from '../../../kernel/errors.ts';
 import {
   FOLLOWS,
   findOperation,
+  imageOf,
   KINDS,
   listDecisions,
   listOperations,
@@ -139,7 +140,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         transitions: transitions.map(transitionOutput),
         sends: sends.map(sendOutput),
         decisions: decisions.map(decisionOutput),
-        pre_image: found.preImage,
+        pre_image: imageOf(found.preImage),
         evidence: found.evidence,
       };
     },
