@@ -116,7 +116,8 @@ describe('The embedded server', () => {
     process.kill(await serverPid(directory), 'SIGKILL');
     await writeFile(file, text.replace(/^\d+/, String(process.pid)));
     const second = await open({ directory });
-    expect(second).toMatchObject({ how: 'restarted', url: first.url });
+    // Its processes may still hold the port for a moment; then it takes another one.
+    expect(second.how).toBe('restarted');
     expect(await query(second.url, 'select n from big')).toBe('9007199254740993');
   });
 
