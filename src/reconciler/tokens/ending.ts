@@ -5,7 +5,14 @@
 import { sameAddress } from '../../kernel/addresses.ts';
 import type { Operation } from '../../operations/operations.ts';
 import { isUnchanged, type ObservedToken, preImageOf, sameEffect } from './evidence.ts';
-import { COMPLETE, FAILED, hasEffect, isRequired, type ObservationContext } from './rule.ts';
+import {
+  COMPLETE,
+  FAILED,
+  hasEffect,
+  isAtWork,
+  isRequired,
+  type ObservationContext,
+} from './rule.ts';
 
 export interface Ending {
   to: 'settled' | 'failed';
@@ -29,7 +36,7 @@ export function endingOf(
   if (token === 'absent') {
     if (!isLate) return undefined;
     if (kind === 'burn') return { to: 'settled', cause: 'the token is gone' };
-    return endingOfReplaced(operation, token, others);
+    return endingOfReplaced(operation, token, observed, others);
   }
   if (txHash !== null && txHash === token.lastTxHash) {
     if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
@@ -39,7 +46,7 @@ export function endingOf(
   if (token.status !== COMPLETE || !isLate) return undefined;
   if (hasEffect(operation, token))
     return { to: 'settled', cause: 'a later hash completed and its effect shows' };
-  if (kind !== 'burn') return endingOfReplaced(operation, token, others);
+  if (kind !== 'burn') return endingOfReplaced(operation, token, observed, others);
   return observed.sameToken
     ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
     : undefined;
@@ -48,13 +55,15 @@ export function endingOf(
 /**
  * How a write ends that the token does not show, and whose hash a later one replaced: it settles if
  * it was found or decided to be executed, or if a later write that needs it settled. It failed if
- * the token is as it was before. Else people decide.
+ * the token is as it was before. Else people decide. It waits while other writes are at work.
  */
 function endingOfReplaced(
   operation: Operation,
   token: ObservedToken | 'absent',
+  observed: ObservationContext,
   others: readonly Operation[],
 ): Ending | undefined {
+  if (others.some((other) => isAtWork(other, observed))) return undefined;
   const before = preImageOf(operation)?.lastTxHash ?? undefined;
   const hasChanged = token === 'absent' || (before !== undefined && before !== token.lastTxHash);
   if (operation.state === 'executed' && hasChanged)

@@ -166,12 +166,15 @@ function effectBefore(operation: Operation, image: PreImage): boolean | undefine
   return image.extraData === null ? undefined : sameJsonText(operation.extraData, image.extraData);
 }
 
-/** Whether another operation may have changed the same field since the pre-image. */
+/**
+ * Whether another operation may have changed the same field since the pre-image: not if it had
+ * settled by then, or if the pre-image shows its hash complete.
+ */
 function mayHaveChanged(operation: Operation, other: Operation, image: PreImage | undefined) {
   if (other.kind !== operation.kind || other.outcome === 'not_executed') return false;
-  const settledBefore =
-    other.settledAt !== null && image?.at != null && other.settledAt <= image.at;
-  return !settledBefore;
+  const { txHash, settledAt } = other;
+  const isShown = txHash !== null && txHash === image?.lastTxHash && image.status === COMPLETE;
+  return !isShown && !(settledAt !== null && image?.at != null && settledAt <= image.at);
 }
 
 /** Of two writes of one kind. */

@@ -7,10 +7,18 @@ import { sameAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { recordHolder } from '../../ledger/ledger.ts';
 import { findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
-import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
-import { FAILED, isMoving, isRequired, type ObservationContext, tookEffectAt } from './rule.ts';
+import {
+  FAILED,
+  isAtWork,
+  isMoving,
+  type ObservationContext,
+  shows,
+  type TokenState,
+  tookEffectAt,
+} from './rule.ts';
 
 /**
  * Has the ledger record a changed holder, unless that has to wait. Costs no statement while the
@@ -32,7 +40,10 @@ export async function recordChangedHolder(
 ): Promise<Token> {
   const { before, operations, observation, readLagMs, now } = input;
   const token = withDifference(input.token, before, observation);
-  const { contractId, tokenId, differsSince, differsAfter, lastTxHash, uri } = token;
+  const { contractId, tokenId, differsAfter, lastTxHash, uri } = token;
+  const state = token.presence === 'present' ? token : 'absent';
+  const isHiding = hidesSettled(state, before, operations);
+  const differsSince = token.differsSince ?? (isHiding ? observation.unchangedSince : null);
   if (differsSince === null) return token;
   const observed = { startedAt: observation.startedAt, readLagMs };
   if (mustWait(token, operations, observed)) return token;
@@ -83,12 +94,24 @@ export function mustWait(
     const isFailed = status === FAILED && recordedOwner === null;
     if (absentSince !== null || isMoving(token) || isFailed) return true;
   }
-  return operations.some((operation) => {
-    const { kind, state, outcome, settledAt } = operation;
-    if (kind === 'set_extra_data' || UNSENT_STATES.has(state)) return false;
-    if (outcome !== 'executed') return outcome === 'open';
-    return settledAt === null && !isRequired(operation, observed);
-  });
+  return operations.some((operation) => isAtWork(operation, observed));
+}
+
+/**
+ * Whether a write settled since the token was observed before, by a later write or by people, that
+ * the token does not show. The ledger then has to know that its holder is what it was.
+ */
+function hidesSettled(
+  token: TokenState | 'absent',
+  before: Token | undefined,
+  operations: readonly Operation[],
+): boolean {
+  return operations.some(
+    (operation) =>
+      operation.state === 'settled' &&
+      (operation.settledAt ?? 0) > (before?.observedAt ?? 0) &&
+      !shows(token, operation),
+  );
 }
 
 /** The owner, empty when it is not known; null for a token that is absent, once or more often. */

@@ -9,7 +9,7 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
-import type { Kind, Operation } from '../../operations/operations.ts';
+import { type Kind, type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import type { EventType } from '../../outbox/events.ts';
 
 export const COMPLETE = 1;
@@ -87,6 +87,22 @@ export function isRequired(
   { startedAt, readLagMs }: Pick<ObservationContext, 'startedAt' | 'readLagMs'>,
 ): boolean {
   return startedAt - readLagMs > tookEffectAt(operation);
+}
+
+/** Whether a write may still change the holder, or an observation may lack its change. */
+export function isAtWork(
+  operation: Operation,
+  observed: Pick<ObservationContext, 'startedAt' | 'readLagMs'>,
+): boolean {
+  const { kind, state, outcome, settledAt } = operation;
+  if (kind === 'set_extra_data' || UNSENT_STATES.has(state)) return false;
+  if (outcome !== 'executed') return outcome === 'open';
+  return settledAt === null && !isRequired(operation, observed);
+}
+
+/** Whether a token shows an executed write, or a confirmed absence a burn. */
+export function shows(token: TokenState | 'absent', operation: Operation): boolean {
+  return token === 'absent' ? operation.kind === 'burn' : hasEffect(operation, token);
 }
 
 export function hasEffect(operation: Operation, token: TokenState): boolean {

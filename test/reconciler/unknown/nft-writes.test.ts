@@ -198,6 +198,21 @@ describe('An unknown write on a token', () => {
     expect(rows).toEqual([]);
   });
 
+  it('A lost data change after a shown one is not executed when a later hash shows no more', async () => {
+    const token = scenario();
+    await token.observe();
+    const [shown, later] = [freshHash(), freshHash()];
+    await rig.acceptHash(await token.setData('{"n":1}', token.preImage()), shown);
+    await token.observe({ extraData: '{"n":1}', lastTxHash: shown });
+    const lost = await token.setData('{"n":2}', token.preImage());
+    await rig.lose(lost);
+    await rig.acceptHash(await token.transfer(token.preImage()), later);
+    rig.passQuiescence();
+    await token.observe({ owner: token.other, lastTxHash: later });
+    await token.observe();
+    expect(await rig.stateOf(lost)).toBe('not_executed');
+  });
+
   it('A burn is executed when the token is absent, unless it was never observed', async () => {
     const [there, never] = [scenario(), scenario()];
     await there.observe();
