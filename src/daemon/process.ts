@@ -47,7 +47,7 @@ function printBanner(daemon: RunningDaemon): void {
   const lines = [`Tallyhook is ready at ${url}`];
   if (roles.length < ROLES.length) lines.push(`  roles     ${roles.join(', ')}`);
   if (roles.includes('api')) {
-    lines.push(`  console   ${url}/`, `  API       ${url}/api/openapi.json`);
+    lines.push(`  console   ${url}/`, `  API       ${url}/docs`);
   }
   if (roles.includes('gateway')) lines.push(`  gateway   ${url}/v1/… (the paths of the service)`);
   if (sandboxUrl)
