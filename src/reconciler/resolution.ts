@@ -152,7 +152,13 @@ export async function applyFinding(
     }),
   );
   const { ending } = finding;
-  if (!ending) return events;
+  if (!ending) {
+    // A token is polled seldom once the writes that were known to be on it have settled.
+    for (const { state, contractId, tokenId } of moved)
+      if (state === 'executed' && contractId !== null && tokenId !== null)
+        deps.pollBy(`token:${contractId}:${tokenId}`, now);
+    return events;
+  }
   // At once: a later write may replace what the token shows before it is polled again.
   const ended = await deps.operations.move(
     tx,

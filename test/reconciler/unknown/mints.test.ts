@@ -138,7 +138,7 @@ describe('An unknown sequential mint', () => {
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
-  it('A token that was observed and burned since is its result', async () => {
+  it('A token that was observed and burned since is its result, and settles with the next poll', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     const token = mintedToken(fields);
@@ -154,6 +154,10 @@ describe('An unknown sequential mint', () => {
     passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], []);
     expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
+    expect(await rig.dueInMs(ref)).toBeLessThanOrEqual(0);
+    await rig.put(ref, 'absent', null);
+    await rig.process();
+    expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('A token that was observed and is missing in the scans is its result', async () => {
