@@ -250,8 +250,8 @@ async function decide(world: World, { received }: Simulation): Promise<void> {
 }
 
 /**
- * Some hours without events. Polls of tokens without unknown operations are spread over the time
- * after it; wallets are polled at once.
+ * Some hours without events. Polls of tokens that nothing waits for are spread over the time after
+ * it; wallets are polled at once.
  */
 async function rest(world: World): Promise<void> {
   const { clock, db } = world;
@@ -259,9 +259,7 @@ async function rest(world: World): Promise<void> {
   await db.sql`
     update tallyhook.targets set next_poll_at = next_poll_at + interval '6 hours'
       + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0
-    where kind = 'token' and not exists (select from tallyhook.operations o
-      where o.state = 'unknown' and o.contract_id = targets.contract_id
-        and o.token_id = targets.token_id)`;
+    where kind = 'token' and not pending`;
   await logInMembers(world);
   await flow(world, 30_000, QUIET_STEP_MS);
 }
