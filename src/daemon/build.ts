@@ -87,7 +87,7 @@ export async function build(config: Config, database: Database, service: Service
     workers: makeWorkers({
       ...stages,
       ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat, identity },
-      ...{ daemon, gateway, feed, wake },
+      ...{ daemon, gateway, feed, wake, sampleWrite: service.sampleWrite },
     }),
   });
   wakeWorkers = (...names) => {

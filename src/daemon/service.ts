@@ -11,6 +11,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
+import type { SampleWrite } from '../sandbox/sandbox.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 
 /** The credentials of the sandbox; not a secret. */
@@ -20,6 +21,8 @@ export interface Service {
   address: ServiceAddress;
   /** Set when the sandbox runs in this process. */
   sandboxUrl: string | undefined;
+  /** Draws writes of a sample app, so that a new installation has data; only with the sandbox. */
+  sampleWrite: (() => SampleWrite | undefined) | undefined;
   /** Stored in the database; contains no secret. */
   identity: string;
   close(): Promise<void>;
@@ -33,7 +36,8 @@ export async function openService(
   if (config.service) {
     const { baseUrl, authUrl, txUrl, clientId } = config.service;
     const identity = [...new Set([baseUrl, authUrl, txUrl]), `client ${clientId}`].join(', ');
-    return { address: config.service, sandboxUrl: undefined, identity, close: async () => {} };
+    const none = { sandboxUrl: undefined, sampleWrite: undefined };
+    return { address: config.service, ...none, identity, close: async () => {} };
   }
   const directory = join(config.dataDir, 'sandbox');
   const world = await worldName(directory, deps.random);
@@ -51,12 +55,14 @@ export async function openService(
     directory,
     clock: deps.clock,
     log: deps.log,
-    backgroundTraffic: config.sandbox.background_traffic,
+    // Its own traffic would be made elsewhere, and each change of a watched wallet a drift.
+    backgroundTraffic: false,
     settleMs: config.sandbox.settle_ms,
   });
   return {
     address: { baseUrl: sandbox.url, authUrl: sandbox.url, txUrl: sandbox.url, ...SANDBOX_CLIENT },
     sandboxUrl: sandbox.url,
+    sampleWrite: config.sandbox.background_traffic ? sandbox.sampleWrite : undefined,
     identity: `the sandbox world ${world}`,
     async close() {
       await sandbox.close();

@@ -49,10 +49,20 @@ export interface Gateway {
     outgoing: ServerResponse,
     sendContinue?: () => void,
   ): Promise<void>;
+  /** Makes a write of the daemon itself, recorded and sent like that of an app. @throws Failure */
+  write(write: OwnWrite): Promise<void>;
   /** One pass over the request queue; it ends before its next claim when the signal aborts. */
   runQueue(now: Instant, signal?: AbortSignal): Promise<QueuePass>;
   /** Refuses new requests and resolves when all running requests are answered. */
   drain(): Promise<void>;
+}
+
+/** A write without a request of an app. */
+export interface OwnWrite {
+  path: string;
+  body: object;
+  /** To whom it belongs. */
+  owner: string;
 }
 
 export interface GatewayDeps extends WriteDeps, ReadDeps {
@@ -118,12 +128,27 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
         running.delete(work);
       }
     },
+    write: (write) => (draining ? Promise.resolve() : writeOwn(deps, write)),
     runQueue: (now, signal) => runQueue(now, () => draining || signal?.aborted === true),
     async drain() {
       draining = true;
       while (running.size > 0) await Promise.allSettled(running);
     },
   };
+}
+
+async function writeOwn(deps: Deps, { path, body, owner }: OwnWrite): Promise<void> {
+  const contentType = 'application/json';
+  const headers: Request['headers'] = [['content-type', contentType]];
+  const text = Buffer.from(JSON.stringify(body));
+  const request = { method: 'POST', path, query: '', contentType, headers, body: text };
+  const route = routeOf(request.method, path);
+  if (route.type !== 'write') throw new Failure('invalid_request', `${path} is no write`);
+  await runWrite(deps, {
+    ...{ request, route: { ...route, fields: fieldsOf(request) }, reference: undefined },
+    caller: { owner, keyId: `key_${owner}`, scopes: ['gateway'] },
+    ...{ idempotencyKey: undefined, ownToken: undefined },
+  });
 }
 
 /** Turns every error into a response; unexpected errors are logged and answered as a bare 500. */

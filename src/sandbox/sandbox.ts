@@ -11,7 +11,11 @@ import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../kernel/clock.ts';
 import { makeServer } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
-import { scheduleBackgroundTraffic } from './chain/background-traffic.ts';
+import {
+  type SampleWrite,
+  sampleWrite,
+  scheduleBackgroundTraffic,
+} from './chain/background-traffic.ts';
 import { resumeChain } from './chain/chain.ts';
 import { type Control, makeControl } from './control/control.ts';
 import { makeControlSurface } from './control/http.ts';
@@ -54,6 +58,8 @@ export interface SandboxOptions {
   switches?: Partial<Switches>;
 }
 
+export type { SampleWrite } from './chain/background-traffic.ts';
+
 export interface Sandbox {
   url: string;
   port: number;
@@ -61,6 +67,8 @@ export interface Sandbox {
   world: World;
   /** The operations of the control surface, without HTTP. */
   control: Control;
+  /** The next write of an app that makes some itself. */
+  sampleWrite(): SampleWrite | undefined;
   /** Cuts all connections and closes the change log; a second call has no effect. */
   close(): Promise<void>;
 }
@@ -102,6 +110,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     port,
     world,
     control,
+    sampleWrite: () => sampleWrite(world),
     close() {
       closed ??= stop(server, world);
       return closed;

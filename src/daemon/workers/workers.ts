@@ -17,8 +17,10 @@ import { countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
 import type { IdentityCheck } from '../identity.ts';
+import type { Service } from '../service.ts';
 import { gaugesWorker } from './gauges.ts';
 import { housekeepingWorker } from './housekeeping.ts';
+import { sampleWorker } from './sample.ts';
 import type { Worker } from './schedule.ts';
 import { verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
@@ -28,7 +30,8 @@ interface Deps {
   db: Db;
   log: Log;
   operations: Pick<Operations, 'runOnce'>;
-  gateway: Pick<Gateway, 'runQueue'>;
+  gateway: Pick<Gateway, 'runQueue' | 'write'>;
+  sampleWrite: Service['sampleWrite'];
   ledger: Ledger;
   observer: Pick<Observer, 'runOnce' | 'probeOnce' | 'sampleMinute'>;
   reconciler: Reconciler;
@@ -50,7 +53,7 @@ export function makeWorkers(deps: Deps): Worker[] {
   const { roles } = deps.config.daemon;
   return [
     ...presenceWorkers(deps),
-    ...(roles.includes('gateway') ? [queueWorker(deps)] : []),
+    ...(roles.includes('gateway') ? gatewayWorkers(deps) : []),
     ...(roles.includes('workers') ? stageWorkers(deps) : []),
   ];
 }
@@ -94,6 +97,11 @@ function presenceWorkers({ config, heartbeat, identity, observer }: Deps): Worke
       },
     },
   ];
+}
+
+function gatewayWorkers(deps: Deps): Worker[] {
+  const { sampleWrite } = deps;
+  return [queueWorker(deps), ...(sampleWrite ? [sampleWorker(sampleWrite, deps)] : [])];
 }
 
 function queueWorker({ identity, gateway }: Deps): Worker {

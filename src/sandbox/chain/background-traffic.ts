@@ -65,6 +65,27 @@ function actOnce(world: World): void {
   addBalance(world, to.addr, amount);
 }
 
+/** A write of the developer's app, for a daemon that makes some itself. */
+export interface SampleWrite {
+  path: string;
+  body: Record<string, string | number>;
+}
+
+/** Three gives, then a transfer, of a few tokens to a member; undefined without normal wallets. */
+export function sampleWrite(world: World): SampleWrite | undefined {
+  const n = world.next('sample');
+  const wallets = memberWallets(world);
+  const drawn = (what: string) => wallets[Math.floor(world.draw(what, n) * wallets.length)];
+  const [from, to] = [drawn('sample-from'), drawn('sample-to')];
+  if (!from || !to) return undefined;
+  const amount = 1 + Math.floor(world.draw('sample-amount', n) * 9);
+  const common = { toAddr: to.addr, amount, reasonType: 'sample' };
+  if (n % 4n !== 0n || from.addr === to.addr)
+    return { path: '/v1/app/token/operations/1/give', body: common };
+  const body = { ...common, fromAddr: from.addr, feeAmount: 0 };
+  return { path: '/v1/app/token/accounts/transfer', body };
+}
+
 function memberWallets(world: World): Wallet[] {
   return [...world.members.values()].flatMap(({ addr }) => {
     const wallet = addr === null ? undefined : world.wallets.get(addressKey(addr));
