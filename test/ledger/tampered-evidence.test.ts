@@ -111,7 +111,7 @@ describe('Tampering as a superuser with evidence', () => {
       ],
     ],
     [
-      'An inserted transition in the list of a batch that is none',
+      'An inserted transition in a list without a batch',
       `${transition('op_9')};
        insert into tallyhook.chained_rows values (0, 'transition', '{6}')`,
       [`inserted: transition 6 ${INSERTED}`],

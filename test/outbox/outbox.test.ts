@@ -241,7 +241,7 @@ it.each([
   expect(stored).toEqual([{ body }]);
 });
 
-it('Names of members are stored once, by whoever emits them first', async () => {
+it('The names of members are stored once, with the first event that has them', async () => {
   const { emitDrafts } = openOutbox(database.db, clock);
   const data = { same: 1, other: 2 } as never;
   const emitted = Array.from({ length: 9 }, (_, n) => emitDrafts(draft(`shape:${n}`, { data })));
