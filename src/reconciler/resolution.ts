@@ -16,6 +16,7 @@ import {
 import type { EventDraft } from '../outbox/events.ts';
 import type { Deps } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
+import type { Ending } from './tokens/ending.ts';
 
 /** What one or several observations say about one unknown operation. */
 export interface Finding {
@@ -32,7 +33,7 @@ export interface Finding {
   /** The number of the token that a sequential mint made. */
   tokenId?: bigint | null;
   /** How the newest observation also ends the write, if it was executed. */
-  ending?: { to: 'settled' | 'failed'; cause: string } | undefined;
+  ending?: Ending | undefined;
 }
 
 /**

@@ -73,9 +73,8 @@ export function makeDecisions(deps: Deps): Decisions {
         await outbox.emit(tx, [event]);
         return decided;
       });
-      const { state, contractId, tokenId } = approved;
-      if (state === 'executed' && contractId !== null && tokenId !== null)
-        await deps.pollToken?.({ contractId, tokenId });
+      const { contractId, tokenId } = approved;
+      if (contractId !== null && tokenId !== null) await deps.pollToken?.({ contractId, tokenId });
       return approved;
     },
   };

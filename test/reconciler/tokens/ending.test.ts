@@ -184,7 +184,7 @@ describe('Which of several burns removed an absent token', () => {
     ['The one with the last observed hash', HASH_A, [newer, older], older],
     ['The newest if none has the last observed hash', 'other', [older, newer], newer],
     ['The only one', null, [older], older],
-    ['None when there is none', null, [], undefined],
+    ['No one without a burn', null, [], undefined],
   ] as const)('%s', (_title, hash, burns, taker) => {
     expect(takerOf(burns, hash)).toBe(taker);
   });
