@@ -224,7 +224,7 @@ function readsOf(db: Db, clock: ManualClock) {
     stateOf: async (id: string) => (await findOperation(db, id))?.state,
     operation: (id: string) => findOperation(db, id),
     wallet: (addr: string) => findWallet(db, addressKey(addr)),
-    drifts: (addr: string) => listOpenDrifts(db, addressKey(addr)),
+    drifts: (addr: string) => listOpenDrifts(db, [addressKey(addr)]),
     driftAmounts: async (addr: string) => (await reads.drifts(addr)).map(({ amount }) => amount),
     async balance(addr: string) {
       const account = `wallet:${addr}`;

@@ -191,7 +191,8 @@ export async function lockUnconfirmed(
 /**
  * Those of these operations that are queued again or have a later send, so that a conclusion of the
  * earlier send does not apply. A send by another daemon counts as later, because clocks differ. All
- * are locked until the end of the transaction.
+ * are locked until the end of the transaction. The list of ids keeps a plan that was made without
+ * statistics from reading all operations.
  */
 export async function lockSentLater(
   tx: Tx,
@@ -204,6 +205,7 @@ export async function lockSentLater(
     from tallyhook.operations o
     join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, at timestamptz, "by" text)
       on x.id = o.id
+    where o.id = any(${rows.map(({ id }) => id)}::text[])
     order by o.id for update of o`;
   return new Set(later.flatMap((row) => (row.later ? [row.id] : [])));
 }

@@ -49,11 +49,11 @@ export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
       ${drift.counterpart})`;
 }
 
-/** Open drifts of a wallet, oldest first. */
-export async function listOpenDrifts(db: Queryable, walletKey: string): Promise<Drift[]> {
+/** The open drifts of these wallets, oldest first. */
+export async function listOpenDrifts(db: Queryable, keys: readonly string[]): Promise<Drift[]> {
   return db.sql<Drift[]>`
     select ${driftColumns(db.sql)}
-    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null
+    from tallyhook.drifts where wallet_key = any(${keys as string[]}::text[]) and closed_at is null
     order by opened_at, id`;
 }
 

@@ -50,11 +50,17 @@ async function readWallets(
     if (openedAt === null || observedAt === null || endedAt === null) return [];
     return [{ key, startedAt: observedAt, endedAt, opened: true }];
   });
-  const expectations = await expectedBalances(tx, observed, readLagMs);
-  const drifts = await Promise.all(observed.map(({ key }) => listOpenDrifts(tx, key)));
-  const compared = observed.map(({ key, startedAt, endedAt }, i) => {
+  const [expectations, drifts] = await Promise.all([
+    expectedBalances(tx, observed, readLagMs),
+    listOpenDrifts(
+      tx,
+      observed.map(({ key }) => key),
+    ),
+  ]);
+  const compared = observed.map(({ key, startedAt, endedAt }) => {
     const expected = must(expectations.get(key), 'expected balance');
-    return [key, { startedAt, endedAt, expected, drift: totalOf(drifts[i] ?? []) }] as const;
+    const drift = totalOf(drifts.filter(({ walletKey }) => walletKey === key));
+    return [key, { startedAt, endedAt, expected, drift }] as const;
   });
   const byKey = new Map(compared);
   return wallets.map((wallet) => ({ wallet, compared: byKey.get(wallet.key) }));

@@ -103,7 +103,7 @@ async function driftsOf(
   for (const key of keys) {
     if (wallets.get(key)?.openedAt == null) continue;
     const effect = effectAt(operation, key, deps);
-    const open = key === first.walletKey ? [first] : await listOpenDrifts(tx, key);
+    const open = key === first.walletKey ? [first] : await listOpenDrifts(tx, [key]);
     const equal = open.filter(({ amount }) => amount === effect);
     const [only, another] = equal;
     if (!only || another || !mayBeLate(operation, only, deps)) return undefined;

@@ -42,7 +42,7 @@ export async function evaluateWallet(
   // The answer is about another wallet.
   if (addressKey(seen.addr) !== key) return [];
   // Statements that do not need each other are pipelined here and below: one round trip.
-  const [before, drifts] = await Promise.all([findWallet(tx, key), listOpenDrifts(tx, key)]);
+  const [before, drifts] = await Promise.all([findWallet(tx, key), listOpenDrifts(tx, [key])]);
   // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
   const { startedAt, endedAt } = observation;

@@ -78,7 +78,7 @@ export async function figuresOf(world: World, simulation: Simulation): Promise<F
   const open = cases.filter(({ operation }) => operation.outcome === 'open');
   for (const addr of await walletsIn(world)) {
     figures.books.push(...(await walletWrongs(world, addr, open, simulation.outside)));
-    figures.drifts += (await listOpenDrifts(world.db, addressKey(addr))).length;
+    figures.drifts += (await listOpenDrifts(world.db, [addressKey(addr)])).length;
   }
   return figures;
 }
@@ -223,7 +223,7 @@ async function walletWrongs(
   const truth = sandbox.world.wallets.get(key)?.balance ?? 0n;
   const account = `wallet:${addr}`;
   const ledger = (await balancesOf(db, [account])).get(account)?.balance ?? 0n;
-  const drifts = await listOpenDrifts(db, key);
+  const drifts = await listOpenDrifts(db, [key]);
   const drift = drifts.reduce((sum, { min }) => sum + min, 0n);
   const open = cases
     .map(({ operation }) => effectOn(operation, account, books))

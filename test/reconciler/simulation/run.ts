@@ -169,27 +169,31 @@ async function restart(world: World, simulation: Simulation): Promise<void> {
   daemons.splice(at, 1, await openDaemon(world));
 }
 
-/** Lets time pass while the daemons work; at least `stepMs` between two of their passes. */
+/** Lets time pass while the daemons work; at least `stepMs` between two passes of each. */
 async function flow(world: World, ms: number, stepMs = STEP_MS): Promise<void> {
-  const { clock, time, daemons, plan } = world;
-  const leastMs = plan.apps > 1 ? Math.max(stepMs, DENSE_STEP_MS) : stepMs;
+  const { clock, time, daemons } = world;
   const until = clock.now() + ms;
-  for (let first = true; first || clock.now() < until; first = false) {
-    let nextAt = until;
+  // What was written since the last pass may make a poll due earlier.
+  for (const { due } of daemons) due.pass = Math.min(due.pass, due.passed + stepMs);
+  do {
     for (const daemon of daemons) {
+      if (clock.now() < daemon.due.pass) continue;
       await keepUp(world, daemon);
-      nextAt = Math.min(nextAt, await pass(world, daemon, first));
+      daemon.due.passed = clock.now();
+      daemon.due.pass = Math.max(await pass(world, daemon), clock.now() + stepMs);
       await time.settled();
     }
-    await time.advance(Math.max(leastMs, Math.ceil(Math.min(until, nextAt) - clock.now())));
-  }
+    const nextAt = Math.min(until, ...daemons.map(({ due }) => due.pass));
+    await time.advance(Math.max(1, Math.ceil(nextAt - clock.now())));
+  } while (clock.now() < until);
 }
 
-const STEP_MS = 100;
-/** Of many apps something is due at any time; a pass then does more at once. */
-const DENSE_STEP_MS = 250;
+/** As soon as a daemon looks for what its apps have written. */
+const STEP_MS = 250;
 /** While no app writes. */
 const QUIET_STEP_MS = 1_000;
+/** How often a daemon does what does not depend on its polls. */
+const STAGES_MS = 1_000;
 
 /** Heartbeat and probe, when they are due. */
 async function keepUp({ db, clock }: World, daemon: SimDaemon): Promise<void> {
@@ -201,16 +205,20 @@ async function keepUp({ db, clock }: World, daemon: SimDaemon): Promise<void> {
   if (clock.now() >= due.probe) due.probe = await observer.probeOnce(clock.now());
 }
 
-/** One pass of every stage. Answers when the next poll is due. */
-async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<number> {
+/** One pass of the stages that have something to do. Answers when the next poll is due. */
+async function pass(world: World, daemon: SimDaemon): Promise<number> {
   const { clock, pace } = world;
-  const { observer, ledger, reconciler, write } = daemon;
+  const { observer, ledger, reconciler, write, due } = daemon;
   const { observations, nextAt } = await observer.runOnce(clock.now());
-  if (observations === 0 && !first) return nextAt;
+  const isDue = clock.now() >= due.stages;
+  if (observations === 0 && !isDue) return nextAt;
   clock.advance(1);
   if (pace.unit() < 0.7) await runDry(ledger, clock);
   for (let more = true; more; ) more = (await reconciler.runOnce(clock.now())).more;
-  await write.operations.runOnce(clock.now());
+  if (isDue) {
+    await write.operations.runOnce(clock.now());
+    due.stages = clock.now() + STAGES_MS;
+  }
   return observations > 0 ? clock.now() : nextAt;
 }
 

@@ -82,8 +82,8 @@ export interface SimDaemon {
   reconciler: Reconciler;
   ledger: Awaited<ReturnType<typeof openLedger>>;
   write: WriteDeps;
-  /** When its next heartbeat and its next probe are due. */
-  due: { heartbeat: number; probe: number };
+  /** When its next heartbeat, probe and passes are due, and when its last pass began. */
+  due: { heartbeat: number; probe: number; pass: number; stages: number; passed: number };
 }
 
 export interface World {
@@ -215,7 +215,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ...{ db, observer, upstream, clock, pause: time.pause, log, ownWallets, firstPollMs: 5_000 },
   });
   return {
-    ...{ daemon, upstream, due: { heartbeat: 0, probe: 0 } },
+    ...{ daemon, upstream, due: { heartbeat: 0, probe: 0, pass: 0, stages: 0, passed: 0 } },
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({
