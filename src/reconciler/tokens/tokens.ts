@@ -262,7 +262,7 @@ async function endOperations(
     if (!ending) return [];
     const ended = { id: operation.id, at: now, settledAt: now };
     // A token is burned once; the chain must have failed any other accepted burn.
-    return taker && taker !== operation
+    return taker && operation.kind === 'burn' && taker !== operation
       ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }]
       : [{ ...ended, ...ending }];
   });

@@ -181,6 +181,21 @@ describe('A burn', () => {
     }
   });
 
+  it('A burn that takes the token fails no transfer before it', async () => {
+    const token = scenario();
+    await token.observe();
+    const first = await token.transfer(token.preImage());
+    await rig.acceptHash(first, freshHash());
+    const [hash, receiver] = [freshHash(), freshAddr()];
+    const { contractId, tokenId } = token.ref;
+    const onward = { contractId, tokenId, fromAddr: token.other, toAddr: receiver };
+    await rig.acceptHash(await rig.send('transfer_from', onward, token.preImage()), hash);
+    await token.observe({ lastTxHash: hash, owner: receiver });
+    await rig.acceptHash(await token.burn(token.preImage()), freshHash());
+    for (let i = 0; i < 3; i++) await token.observeAbsent();
+    expect(await rig.stateOf(first)).toBe('settled');
+  });
+
   it('A burn settles when the token is absent, and is the cause of the event', async () => {
     const token = scenario();
     await token.observe();
