@@ -3,8 +3,15 @@
  * shows later says so. Pure.
  */
 import { sameAddress } from '../../kernel/addresses.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import type { Operation } from '../../operations/operations.ts';
-import { isUnchanged, type ObservedToken, preImageOf, sameEffect } from './evidence.ts';
+import {
+  isOwnEffect,
+  isUnchanged,
+  type ObservedToken,
+  preImageOf,
+  sameEffect,
+} from './evidence.ts';
 import {
   COMPLETE,
   FAILED,
@@ -44,7 +51,7 @@ export function endingOf(
     return undefined;
   }
   if (token.status !== COMPLETE || !isLate) return undefined;
-  if (hasEffect(operation, token))
+  if (hasEffect(operation, token) && isItsOwn(operation, token, others))
     return { to: 'settled', cause: 'a later hash completed and its effect shows' };
   if (kind !== 'burn') return endingOfReplaced(operation, token, observed, others);
   return observed.sameToken
@@ -53,9 +60,20 @@ export function endingOf(
 }
 
 /**
- * How a write ends that the token does not show, and whose hash a later one replaced: it settles if
- * it was found or decided to be executed, or if a later write that needs it settled. It failed if
- * the token is as it was before. Else people decide. It waits while other writes are at work.
+ * Whether the effect that a token shows is that of this write. One that was found or decided to be
+ * executed had it; the chain may have failed an accepted one whose effect is older, or another's.
+ */
+function isItsOwn(operation: Operation, token: ObservedToken, others: readonly Operation[]) {
+  if (operation.state === 'executed') return true;
+  return isMint(operation)
+    ? !others.some((other) => mayHaveDone(other, operation))
+    : isOwnEffect(operation, token, others);
+}
+
+/**
+ * How a write ends that the token does not prove, and whose hash a later one replaced: it settles
+ * if it was found or decided to be executed, or if a later write that needs it settled. It failed
+ * if the token is as it was before. Else people decide. It waits while other writes are at work.
  */
 function endingOfReplaced(
   operation: Operation,
@@ -71,14 +89,16 @@ function endingOfReplaced(
   if (others.some((other) => mayHaveDone(other, operation))) return undefined;
   if (others.some((other) => needs(other, operation)))
     return { to: 'settled', cause: 'a later write that needs it settled' };
-  return token !== 'absent' && hasChanged && isUnchanged(operation, token, others)
+  if (token === 'absent' || !hasChanged || hasEffect(operation, token)) return undefined;
+  return isUnchanged(operation, token, others)
     ? { to: 'failed', cause: 'a later hash completed and the token is as before' }
     : undefined;
 }
 
-/** Whether another write of the same kind would have had the same effect. */
+/** Whether another write of the same kind would have had the same effect, and had not before. */
 function mayHaveDone(other: Operation, operation: Operation): boolean {
   if (other.outcome === 'not_executed') return false;
+  if (other.settledAt !== null && other.settledAt <= sentAt(operation)) return false;
   if (isMint(operation)) return isMint(other);
   return other.kind === operation.kind && sameEffect(operation, other);
 }
@@ -87,9 +107,12 @@ function isMint({ kind }: Operation): boolean {
   return kind === 'mint' || kind === 'mint_sequential';
 }
 
+function sentAt(operation: Operation): Instant {
+  return operation.sentAt ?? operation.recordedAt;
+}
+
 /** Whether the service cannot have completed a write without an earlier one. */
 function needs(later: Operation, earlier: Operation): boolean {
-  const sentAt = ({ sentAt: at, recordedAt }: Operation) => at ?? recordedAt;
   if (later.state !== 'settled' || sentAt(later) <= sentAt(earlier)) return false;
   if (isMint(earlier)) return !isMint(later);
   return (

@@ -106,15 +106,11 @@ function changeFinding(
   token: ObservedToken,
   { change, others }: EvidenceContext,
 ): TokenFinding | undefined {
-  const image = preImageOf(operation);
-  const before = image && effectBefore(operation, image);
-  const rivals = others.filter((other) => mayHaveChanged(operation, other, image));
   if (hasEffect(operation, token)) {
-    // The effect may be older, or that of another known operation.
-    if (rivals.some((rival) => sameEffect(operation, rival))) return undefined;
-    if (before === true && ownedAnew(operation, token, image))
+    if (!isOwnEffect(operation, token, others)) return undefined;
+    const image = preImageOf(operation);
+    if (image && effectBefore(operation, image))
       return executed('the token was transferred to its owner again');
-    if (before !== false) return undefined;
     return executed(
       change === 'new'
         ? 'the token shows the effect under a new hash'
@@ -125,6 +121,24 @@ function changeFinding(
   return isUnchanged(operation, token, others)
     ? notExecuted('the token changed, but does not show the effect')
     : undefined;
+}
+
+/**
+ * Whether the owner or data that a token shows are of this write: they are not older, nor those of
+ * another known one.
+ */
+export function isOwnEffect(
+  operation: Operation,
+  token: ObservedToken,
+  others: readonly Operation[],
+): boolean {
+  const image = preImageOf(operation);
+  if (!image || !hasEffect(operation, token)) return false;
+  const isRival = (other: Operation) =>
+    mayHaveChanged(operation, other, image) && sameEffect(operation, other);
+  if (others.some(isRival)) return false;
+  const before = effectBefore(operation, image);
+  return before === false || (before === true && ownedAnew(operation, token, image));
 }
 
 /**

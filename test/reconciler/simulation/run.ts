@@ -23,7 +23,8 @@ import {
   drawsOf,
   logInMembers,
   openDaemon,
-  type Plan,
+  paceOf,
+  rarity,
   type SimDaemon,
   type World,
 } from './world.ts';
@@ -42,12 +43,8 @@ export interface Simulation {
 }
 
 const ALIVE_MS = 15_000;
-/** Writes between two quiet times, and the longest pause between two steps. */
-const PACE = { session: 120, pauseMs: 3_000 };
 /** Below this share of the draws of a step an app acts; above it something happens to all. */
 const ACTS = 0.965;
-/** About ten writes a second for ten minutes. */
-const BUSY_PACE = { session: 6_000, pauseMs: 150 };
 /** Bound of the wait for unknown operations before a rest, in rounds. */
 const WAITS_MAX = 60;
 const WAIT_MS = 20_000;
@@ -92,10 +89,6 @@ export async function runSimulation(world: World, print: (line: string) => void 
   return simulation;
 }
 
-function paceOf({ busy }: Plan): typeof PACE {
-  return busy ? BUSY_PACE : PACE;
-}
-
 async function untilNoneIsUnknown(world: World, simulation: Simulation): Promise<void> {
   for (let more = WAITS_MAX; more > 0 && (await countUnknown(world)) > 0; more--)
     await settleDown(world, simulation, 1, WAIT_MS);
@@ -115,7 +108,9 @@ async function step(world: World, simulation: Simulation): Promise<void> {
   const happened = (name: string) => {
     simulation.events[name] = (simulation.events[name] ?? 0) + 1;
   };
-  if (dice < ACTS) act(world, simulation, dice);
+  // As often in time at any pace: a service that is never available shows nothing.
+  const happens = dice >= ACTS && random.unit() < rarity(plan);
+  if (!happens) act(world, simulation, dice < ACTS ? dice : 0);
   else if (dice < 0.97) shiftingPages(world);
   else if (dice < 0.975) {
     sandbox.control.maintenance({ state: 'on', duration_ms: 30_000 + below(90_000) });

@@ -58,13 +58,27 @@ export interface Plan {
   busy: boolean;
 }
 
+/** Writes between two quiet times, and the longest pause between two steps. */
+const PACE = { session: 120, pauseMs: 3_000 };
+/** About ten writes a second for ten minutes. */
+const BUSY_PACE = { session: 6_000, pauseMs: 150 };
+
+export function paceOf({ busy }: Plan): typeof PACE {
+  return busy ? BUSY_PACE : PACE;
+}
+
+/** The share of what happens to all that remains at this pace, so that it is as rare in time. */
+export function rarity(plan: Plan): number {
+  return paceOf(plan).pauseMs / PACE.pauseMs;
+}
+
 export const DAY_MS = 86_400_000;
 export const CONTRACT = 1n;
 export const READ_LAG_MS = 800;
 const ALIVE_MS = 15_000;
 const SETTINGS = { ...RIG_SETTINGS, steadyMs: 120_000 };
 /** Under constant traffic a write is given to people before the traffic ends. */
-const BUSY_SETTINGS = { ...SETTINGS, undecidedAfterMs: 60_000 };
+const BUSY_SETTINGS = { ...SETTINGS, undecidedAfterMs: 180_000 };
 
 /**
  * Draws of its own for each step and for each write: one that draws more often than in another run

@@ -8,7 +8,7 @@ import { maintenanceStatus } from '../../../src/sandbox/endpoints/maintenance.ts
 import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
 import type { ForwardRequest } from '../../../src/upstream/upstream.ts';
 import { lostAnswers } from '../../harness/lost-answers.ts';
-import { CONTRACT, drawsOf, type SimDaemon, singleAddr, type World } from './world.ts';
+import { CONTRACT, drawsOf, rarity, type SimDaemon, singleAddr, type World } from './world.ts';
 
 /** `name` is in the query of the request, by which the service's log finds it. */
 export interface RequestedWrite {
@@ -31,7 +31,10 @@ export function requestWrite(world: World, requested: RequestedWrite[], crash?: 
   const n = world.draws++;
   const random = drawsOf(plan, 'write', n);
   // Drawn first, since the number of draws of the search for a token varies.
-  const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * (1 + plan.unharmed))];
+  const drawn = FAULTS[Math.floor(random.unit() * FAULTS.length * (1 + plan.unharmed))];
+  // Each halves the rate of polls for minutes, so they are as rare in time at any pace.
+  const isRare = drawn?.kind === 'throttle' && random.unit() >= rarity(plan);
+  const fault = isRare ? undefined : drawn;
   const daemon = world.daemons[Math.floor(random.unit() * world.daemons.length)];
   const draw = drawWrite({ ...world, random, serial: () => `s${n}` });
   if (!draw) return;

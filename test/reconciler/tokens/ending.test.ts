@@ -6,7 +6,8 @@ import type { ObservedToken } from '../../../src/reconciler/tokens/evidence.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('How a token ends an operation (accepted at 1,000 under hash A, read lag 1,000)', () => {
-  const accepted = { sent: 900, answered: 1_000, txHash: HASH_A, toAddr: addr(2) };
+  const preImage = { token: { owner: addr(1) } };
+  const accepted = { sent: 900, answered: 1_000, txHash: HASH_A, toAddr: addr(2), preImage };
   const late = { startedAt: at(3_000), readLagMs: 1_000, sameToken: true };
   const early = { ...late, startedAt: at(1_500) };
   const moved = token({ owner: addr(2), lastTxHash: HASH_B });
@@ -68,11 +69,12 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
   });
 });
 
-describe('How a write ends that the token does not show under a later hash', () => {
+describe('How a write ends that the token does not prove under a later hash', () => {
   const late = { startedAt: at(9_000), readLagMs: 1_000, sameToken: true };
   const owned = { ownedText: '2026-01-01 00:00:00' };
   /** As before the write: of wallet 1, without data, under hash A. */
   const preImage = {
+    at: at(850),
     token: {
       lastTxHash: HASH_A,
       status: 1,
@@ -91,6 +93,9 @@ describe('How a write ends that the token does not show under a later hash', () 
   const sameAgain = write('accepted', { ...transfer, ...later });
   const movedOn = { ...token({ owner: addr(3), lastTxHash: HASH_B }), ownedText: 'later' };
   const asBefore = { ...token({ lastTxHash: HASH_B }), ...owned };
+  const moved = { ...token({ owner: addr(2), lastTxHash: HASH_B }), ownedText: 'later' };
+  const equalBefore = write('settled', { ...transfer, sent: 100, settledAt: at(800) });
+  const dataBefore = { token: { ...preImage.token, extraData: '{}' } };
 
   type Row = [string, Operation, ObservedToken | 'absent', Operation[], string | undefined];
   it.each<Row>([
@@ -121,6 +126,41 @@ describe('How a write ends that the token does not show under a later hash', () 
       write('accepted', transfer),
       movedOn,
       [onward, sameAgain],
+      undefined,
+    ],
+    [
+      'A transfer waits where another to the same receiver may be what the token shows',
+      write('accepted', transfer),
+      moved,
+      [sameAgain],
+      undefined,
+    ],
+    [
+      'A transfer settles by its effect when an equal one had settled before it was sent',
+      write('accepted', transfer),
+      moved,
+      [equalBefore],
+      'settled',
+    ],
+    [
+      'A data change waits when the token had the data already',
+      write('accepted', { ...data, preImage: dataBefore }),
+      { ...asBefore, extraData: '{}' },
+      [],
+      undefined,
+    ],
+    [
+      'A write whose token was not observed before it waits',
+      write('accepted', { ...transfer, preImage: null }),
+      moved,
+      [],
+      undefined,
+    ],
+    [
+      'A mint waits where another may be what the token shows',
+      write('accepted', mint),
+      moved,
+      [write('accepted', mint)],
       undefined,
     ],
     [
