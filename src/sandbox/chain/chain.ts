@@ -76,8 +76,11 @@ export function isProcessing(token: Token): boolean {
   return token.status === STATUS.pending || token.status === STATUS.progress;
 }
 
-/** Log-normal around the median, at most twenty times the median. */
-function settleTime(world: World, n: bigint): number {
+/**
+ * The time that the chain takes for its n-th transaction: log-normal around the median, at most
+ * twenty times the median.
+ */
+export function settleTime(world: World, n: bigint): number {
   const { settle_median_ms, settle_sigma } = world.switches();
   const u = 1 - world.draw('settle-a', n);
   const v = world.draw('settle-b', n);

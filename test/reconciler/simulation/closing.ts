@@ -1,12 +1,19 @@
 /**
- * Ends what a simulation leaves: every drift gets its prepared proposal, which another owner
- * approves, and a report of the whole time is made.
+ * Ends what a simulation leaves: every drift gets its prepared proposal, and every write on a token
+ * that later ones hide the outcome that it had, which another owner approves; then a report of the
+ * whole time is made.
  */
+import { isoText } from '../../../src/kernel/clock.ts';
+import { must } from '../../../src/kernel/errors.ts';
+import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { addDuePostings } from '../../../src/ledger/ledger.ts';
+import { findOperation, makeDecisions, NFT_KINDS } from '../../../src/operations/operations.ts';
 import { listDrifts, makeDrifts } from '../../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../../src/reports/reports.ts';
 import { runDry, START } from '../../ledger/fixture.ts';
-import { reportLate, stagesOf } from './late-reports.ts';
+import { reportLate, reportMint, stagesOf } from './late-reports.ts';
 import { type Simulation, settleDown } from './run.ts';
+import { chainOf, tokenEffectsOf } from './truth.ts';
 import type { World } from './world.ts';
 
 export interface Closing {
@@ -14,21 +21,30 @@ export interface Closing {
   reported: number;
   /** Drifts that people ended. */
   ended: number;
+  /** Writes on tokens that people ended. */
+  decided: number;
   /** Drifts that are left, and why they could not be ended. */
   left: string[];
   /** Of the report. */
   breaks: string[];
 }
 
-const [PROPOSER, APPROVER] = ['ann', 'bob'].map((owner) => ({ owner, keyId: owner }));
+const PROPOSER = { owner: 'ann', keyId: 'ann' };
+const APPROVER = { owner: 'bob', keyId: 'bob' };
+/** After that long people may say how a write on a token ended. */
+const CHAIN_MAX_MS = 3_600_000;
 const ROUNDS_MAX = 12;
 const DRIFTS_MAX = 1_000;
 
 export async function closeBooks(world: World, simulation: Simulation): Promise<Closing> {
   const { db, clock, daemons } = world;
-  const closing: Closing = { reported: 0, ended: 0, left: [], breaks: [] };
+  const closing: Closing = { reported: 0, ended: 0, decided: 0, left: [], breaks: [] };
   await reportLate(world, simulation.outside);
   closing.reported = simulation.outside.filter(({ reportedAt }) => reportedAt !== undefined).length;
+  clock.advance(CHAIN_MAX_MS);
+  await settleDown(world, simulation, 2, 20_000);
+  closing.decided = await decideTokenWrites(world, simulation);
+  clock.advance(1);
   const drifts = makeDrifts(stagesOf(world));
   for (let round = 0; round < ROUNDS_MAX; round++) {
     await settleDown(world, simulation, 14, 20_000);
@@ -36,7 +52,6 @@ export async function closeBooks(world: World, simulation: Simulation): Promise<
     const open = await listDrifts(db, { state: 'unclosed' }, { limit: DRIFTS_MAX });
     if (open.length === 0) break;
     const ids = open.map(({ id }) => id);
-    if (!PROPOSER || !APPROVER) break;
     const reason = 'what the daemon prepared';
     const proposed = await drifts.propose(ids, { reason }, PROPOSER);
     const approvable = proposed.flatMap((one) => ('drift' in one ? one.id : []));
@@ -48,6 +63,37 @@ export async function closeBooks(world: World, simulation: Simulation): Promise<
   }
   closing.breaks = await breaksOf(world);
   return closing;
+}
+
+/**
+ * Says which token a sequential mint made, and how writes ended whose hash a later one replaced
+ * before a poll showed their end.
+ */
+async function decideTokenWrites(world: World, simulation: Simulation): Promise<number> {
+  const { db, clock } = world;
+  const chain = chainOf(world);
+  const effects = await tokenEffectsOf(world, simulation);
+  const metrics = makeMetrics();
+  const stages = stagesOf(world);
+  const decisions = makeDecisions({ ...stages, metrics, addDuePostings });
+  const ids = await db.sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where state in ('accepted', 'executed') and kind = any(${[...NFT_KINDS]}::text[])
+      and coalesce(answered_at, sent_at) <= ${isoText(clock.now() - CHAIN_MAX_MS)}`;
+  for (const { id } of ids) {
+    const hidden = must(await findOperation(db, id), id);
+    const { tokenId, reference } = hidden;
+    const effect = effects.get(reference ?? '');
+    if (tokenId === null) {
+      await reportMint(world, stages, hidden, must(effect, reference ?? id));
+      continue;
+    }
+    const isFailed = chain.get(effect?.tx_hash ?? '') === 'failed';
+    const outcome = isFailed ? 'not_executed' : 'executed';
+    await decisions.propose(id, { outcome, reason: 'what the chain says' }, PROPOSER);
+    await decisions.approve(id, {}, APPROVER);
+  }
+  return ids.length;
 }
 
 /** Of a report of the whole time, which has ended. */

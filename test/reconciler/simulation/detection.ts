@@ -16,12 +16,16 @@ export interface Detection {
   later: string[];
 }
 
+/** A killed daemon's lease of the reconciler; until its end nobody evaluates what is polled. */
+const LEASE_MS = 15_000;
+
 /**
  * A wallet's changes are left out before it was opened, and where another change or a report came
  * between a change and its second poll: then the difference was another one, or none.
  */
 export async function detectionOf({ db }: World, simulation: Simulation): Promise<Detection> {
-  const { outside, polls } = simulation;
+  const { outside, polls, killed } = simulation;
+  const isLed = (poll: number) => !killed.some((at) => poll >= at && poll < at + LEASE_MS);
   const found = await instantsOf(db.sql<Instants>`
     select wallet_key as key, e.at
     from tallyhook.drifts cross join lateral (values (opened_at), (closed_at)) as e(at)
@@ -31,7 +35,7 @@ export async function detectionOf({ db }: World, simulation: Simulation): Promis
   const detection: Detection = { changes: 0, withinTwoPolls: 0, most: 0, later: [] };
   for (const { addr, amount, at, reportedAt = Number.POSITIVE_INFINITY } of outside) {
     const key = addressKey(addr);
-    const seen = (polls.get(key) ?? []).filter((poll) => poll >= at + READ_LAG_MS);
+    const seen = (polls.get(key) ?? []).filter((poll) => poll >= at + READ_LAG_MS && isLed(poll));
     const foundAt = found.get(key)?.find((one) => one >= at) ?? Number.POSITIVE_INFINITY;
     const until = Math.min(foundAt, seen[1] ?? Number.POSITIVE_INFINITY);
     const others = outside.filter((o) => addressKey(o.addr) === key && o.at !== at);

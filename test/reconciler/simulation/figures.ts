@@ -7,7 +7,6 @@ import {
   effectOn,
   findOperation,
   listTransitions,
-  NFT_KINDS,
   type Operation,
   subsetsWithSum,
 } from '../../../src/operations/operations.ts';
@@ -15,6 +14,7 @@ import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
 import { findWallet } from '../../../src/reconciler/wallets/store.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
+import { type ChainEnd, chainOf, tokenEffectsOf } from './truth.ts';
 import type { World } from './world.ts';
 import type { RequestedWrite } from './writes.ts';
 
@@ -52,6 +52,8 @@ interface Case {
   operation: Operation;
   history: Awaited<ReturnType<typeof listTransitions>>;
   applied: number;
+  /** How the chain ended it; undefined if it has nothing to do with it. */
+  end: ChainEnd | undefined;
 }
 
 export async function figuresOf(world: World, simulation: Simulation): Promise<Figures> {
@@ -69,11 +71,10 @@ export async function figuresOf(world: World, simulation: Simulation): Promise<F
   };
   const cases = await casesOf(world, simulation);
   figures.digests = digestsOf(simulation, cases);
-  const chain = chainOf(world);
   const madeBy = new Map<string, string>();
   for (const one of cases) {
     count(figures, one);
-    figures.wrong.push(...contradictions(one, chain), ...doubleClaim(one, madeBy));
+    figures.wrong.push(...contradictions(one), ...doubleClaim(one, madeBy));
   }
   const open = cases.filter(({ operation }) => operation.outcome === 'open');
   for (const addr of await walletsIn(world)) {
@@ -98,7 +99,11 @@ function digestsOf({ requested }: Simulation, cases: readonly Case[]): Figures['
   };
 }
 
-async function casesOf({ db }: World, { requested, received }: Simulation): Promise<Case[]> {
+async function casesOf(world: World, simulation: Simulation): Promise<Case[]> {
+  const { db } = world;
+  const { requested, received } = simulation;
+  const effects = await tokenEffectsOf(world, simulation);
+  const chain = chainOf(world);
   const rows = await db.sql<{ id: string; reference: string }[]>`
     select id, reference from tallyhook.operations`;
   const ids = new Map(rows.map(({ id, reference }) => [reference, id]));
@@ -108,8 +113,9 @@ async function casesOf({ db }: World, { requested, received }: Simulation): Prom
     const operation = id && (await findOperation(db, id));
     if (!operation) continue;
     const history = await listTransitions(db, operation.id);
-    const applied = (received.get(entry.name) ?? []).filter((one) => one.applied).length;
-    cases.push({ entry, operation, history, applied });
+    const applied = (received.get(entry.name) ?? []).filter((one) => one.applied);
+    const end = chain.get(effects.get(entry.name)?.tx_hash ?? '');
+    cases.push({ entry, operation, history, applied: applied.length, end });
   }
   return cases;
 }
@@ -141,39 +147,9 @@ function reasonOf(evidence: unknown): string {
   return String(explanations ?? (indicated ? `${basis}, ${indicated}` : 'no reason'));
 }
 
-/** What the chain did with its transactions, by hash. */
-interface Chain {
-  /** Those that failed, as the chain itself draws it. */
-  failing: Set<string>;
-  /** Those whose token got another one so soon that they may have been replaced by it. */
-  replaced: Set<string>;
-}
-
-/** The chain settles a transaction at the latest after that many medians. */
-const SETTLE_MEDIANS_MAX = 20;
-
-function chainOf({ sandbox }: World): Chain {
-  const { settle_median_ms: medianMs, fail_share: share } = sandbox.world.switches();
-  const chain: Chain = { failing: new Set(), replaced: new Set() };
-  const newest = new Map<string, { hash: string; at: number }>();
-  let n = 0n;
-  for (const { tx_hash: hash, contract_id, token_id, at } of sandbox.world.effects.values()) {
-    if (hash === null) continue;
-    n += 1n;
-    if (sandbox.world.draw('fail', n) < share) chain.failing.add(hash);
-    const before = newest.get(`${contract_id}/${token_id}`);
-    if (before && at - before.at <= SETTLE_MEDIANS_MAX * medianMs) chain.replaced.add(before.hash);
-    newest.set(`${contract_id}/${token_id}`, { hash, at });
-  }
-  return chain;
-}
-
 /** What we say of a write against what the service did. */
-function contradictions(
-  { entry, operation, history, applied }: Case,
-  { failing, replaced }: Chain,
-): string[] {
-  const { state, txHash } = operation;
+function contradictions({ entry, operation, history, applied, end }: Case): string[] {
+  const { state } = operation;
   const path = history.map(({ toState, cause }) => `${toState} (${cause})`).join(', ');
   const write = `${entry.name} ${operation.id}: ${path}: ${entry.kind}`;
   const finding = `${write} is ${state}, applied ${applied} times`;
@@ -181,14 +157,10 @@ function contradictions(
   if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0)
     return [finding];
   if (state === 'rejected' && applied === 1) return [finding];
-  // A write that the chain failed had no effect, so both states are true.
-  const isNft = NFT_KINDS.includes(operation.kind);
-  if (state === 'not_executed' && applied === 1 && !isNft) return [finding];
-  if (state === 'not_executed' && applied === 1) return [`${finding}: nft`];
-  if (txHash === null || !isNft) return [];
-  if (state === 'settled' && failing.has(txHash)) return [`${finding}, but the chain failed it`];
-  if (replaced.has(txHash)) return [];
-  if (state === 'failed' && !failing.has(txHash)) return [`${finding}, but the chain completed it`];
+  // A write that the chain did not complete had no effect, so both states are true.
+  if (state === 'not_executed' && applied === 1 && end !== 'failed') return [finding];
+  if (state === 'settled' && end === 'failed') return [`${finding}, but the chain failed it`];
+  if (state === 'failed' && end === 'completed') return [`${finding}, but the chain completed it`];
   return [];
 }
 

@@ -18,6 +18,7 @@ import {
   shiftingPages,
   staleReads,
 } from './outside.ts';
+import { harvest } from './truth.ts';
 import {
   DAY_MS,
   drawsOf,
@@ -38,6 +39,8 @@ export interface Simulation {
   /** When the service was asked for each wallet and answered truly, by key of its address. */
   polls: Map<string, number[]>;
   events: Record<string, number>;
+  /** When daemons were killed. */
+  killed: number[];
   /** The number of the newest request that was kept. */
   harvested: number;
 }
@@ -58,6 +61,7 @@ export async function runSimulation(world: World, print: (line: string) => void 
     received: new Map(),
     polls: new Map(),
     events: {},
+    killed: [],
     harvested: 0,
   };
   const session = paceOf(plan).session * plan.apps;
@@ -160,6 +164,7 @@ async function restart(world: World, simulation: Simulation): Promise<void> {
   requestWrite(world, simulation.requested, 'before_conclude');
   await time.settled();
   time.forget();
+  simulation.killed.push(world.clock.now());
   const at = Math.floor(random.unit() * daemons.length);
   daemons.splice(at, 1, await openDaemon(world));
 }
@@ -282,20 +287,4 @@ async function pollSinglesAt({ db, singles }: World, at: number): Promise<void> 
   await db.sql`
     update tallyhook.targets set next_poll_at = ${isoText(at)}
     where name = any(${names}::text[])`;
-}
-
-/** Collects what the service received; its own log is bounded. */
-function harvest({ sandbox }: World, simulation: Simulation): void {
-  const log = sandbox.control.requests(simulation.harvested, 100_000);
-  for (const entry of log) {
-    const name = /sim=(\w+)/.exec(entry.query)?.[1];
-    if (name) simulation.received.set(name, [...(simulation.received.get(name) ?? []), entry]);
-    const addr = /addr=(0x\w+)/.exec(entry.query)?.[1];
-    if (!addr || entry.status !== 200 || entry.fault !== null) continue;
-    const key = addressKey(addr);
-    const polls = simulation.polls.get(key) ?? [];
-    polls.push(entry.at);
-    simulation.polls.set(key, polls);
-  }
-  simulation.harvested = log.at(-1)?.n ?? simulation.harvested;
 }

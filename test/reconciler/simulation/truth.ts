@@ -1,0 +1,91 @@
+/** What the service really received and did, which the daemons never see. */
+import { addressKey, sameAddress } from '../../../src/kernel/addresses.ts';
+import { NFT_KINDS, type Operation } from '../../../src/operations/operations.ts';
+import { settleTime } from '../../../src/sandbox/chain/chain.ts';
+import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
+import { type Effect, tokenKey } from '../../../src/sandbox/state/records.ts';
+import type { Received } from '../../../src/sandbox/state/request-log.ts';
+import type { Simulation } from './run.ts';
+import type { World } from './world.ts';
+
+/** A transaction that another one replaced while the chain processed it counts as failed. */
+export type ChainEnd = 'completed' | 'failed';
+
+/** How the chain ended its transactions, by hash, as it draws that itself. */
+export function chainOf({ sandbox: { world } }: World): Map<string, ChainEnd> {
+  const share = world.switches().fail_share;
+  const ends = new Map<string, ChainEnd>();
+  /** By token: the newest transaction, and when it ends. */
+  const newest = new Map<string, { hash: string; until: number }>();
+  let n = 0n;
+  for (const { tx_hash: hash, contract_id, token_id, at } of world.effects.values()) {
+    if (hash === null) continue;
+    n += 1n;
+    ends.set(hash, world.draw('fail', n) < share ? 'failed' : 'completed');
+    const before = newest.get(`${contract_id}/${token_id}`);
+    if (before && at < before.until) ends.set(before.hash, 'failed');
+    newest.set(`${contract_id}/${token_id}`, { hash, until: at + settleTime(world, n) });
+  }
+  return ends;
+}
+
+/** A delayed write is applied at most that long after it was received. */
+const DELAY_MAX_MS = 35_000;
+
+/** What the service did with the writes on tokens that it received, by their names. */
+export async function tokenEffectsOf(
+  { db, sandbox }: World,
+  { received }: Simulation,
+): Promise<Map<string, Effect>> {
+  // Those without a hash get what those with one leave.
+  const writes = await db.sql<TokenWrite[]>`
+    select reference as name, kind, tx_hash, token_id, to_addr, token_uri, meta_data
+    from tallyhook.operations where kind = any(${[...NFT_KINDS]}::text[])
+    order by tx_hash is null, recorded_at`;
+  const effects = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
+  const found = new Map<string, Effect>();
+  for (const write of writes) {
+    const applied = received.get(write.name)?.find((one) => one.applied);
+    const at = applied && effects.findIndex((effect) => isOf(write, applied, effect, sandbox));
+    if (at === undefined || at < 0) continue;
+    for (const effect of effects.splice(at, 1)) found.set(write.name, effect);
+  }
+  return found;
+}
+
+type TokenWrite = { name: string } & Pick<
+  Operation,
+  'kind' | 'txHash' | 'tokenId' | 'toAddr' | 'tokenUri' | 'metaData'
+>;
+
+function isOf(write: TokenWrite, { at }: Received, effect: Effect, { world }: Sandbox): boolean {
+  const { kind, txHash, tokenId, toAddr, tokenUri, metaData } = write;
+  if (txHash !== null) return effect.tx_hash === txHash;
+  const token = world.tokens.get(tokenKey(effect.contract_id ?? 0n, effect.token_id ?? 0n));
+  // A token that was burned is not known any more.
+  const isAlike = !token || (token.uri === tokenUri && token.metadata === metaData);
+  return (
+    effect.kind === kind &&
+    (tokenId === null || effect.token_id === tokenId) &&
+    (toAddr === null || sameAddress(effect.to_addr, toAddr)) &&
+    (kind !== 'mint_sequential' || isAlike) &&
+    effect.at >= at &&
+    effect.at < at + DELAY_MAX_MS
+  );
+}
+
+/** Collects what the service received; its own log is bounded. */
+export function harvest({ sandbox }: World, simulation: Simulation): void {
+  const log = sandbox.control.requests(simulation.harvested, 100_000);
+  for (const entry of log) {
+    const name = /sim=(\w+)/.exec(entry.query)?.[1];
+    if (name) simulation.received.set(name, [...(simulation.received.get(name) ?? []), entry]);
+    const addr = /addr=(0x\w+)/.exec(entry.query)?.[1];
+    if (!addr || entry.status !== 200 || entry.fault !== null) continue;
+    const key = addressKey(addr);
+    const polls = simulation.polls.get(key) ?? [];
+    polls.push(entry.at);
+    simulation.polls.set(key, polls);
+  }
+  simulation.harvested = log.at(-1)?.n ?? simulation.harvested;
+}
