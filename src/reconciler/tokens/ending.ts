@@ -123,14 +123,15 @@ function needs(later: Operation, earlier: Operation): boolean {
 }
 
 /**
- * Of several burns of an absent token, the one that removed it: the one with the last observed
- * hash, or else the newest, since the service accepts a burn only of an existing token.
+ * The burn that removed an absent token: the only one, or the newest if its hash was the last that
+ * was observed. Else the chain may have completed any of them.
  */
 export function takerOf(
   burns: readonly Operation[],
   lastHash: string | null,
 ): Operation | undefined {
-  const seen = burns.find(({ txHash }) => txHash !== null && txHash === lastHash);
   const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
-  return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
+  const [newest, ...others] = burns.toSorted((a, b) => at(b) - at(a));
+  const isShown = newest?.txHash != null && newest.txHash === lastHash;
+  return others.length === 0 || isShown ? newest : undefined;
 }

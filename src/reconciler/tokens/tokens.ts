@@ -261,10 +261,10 @@ async function endOperations(
     const ending = endingOf(operation, state, observed, others);
     if (!ending) return [];
     const ended = { id: operation.id, at: now, settledAt: now };
+    if (state !== 'absent' || operation.kind !== 'burn' || taker === operation)
+      return [{ ...ended, ...ending }];
     // A token is burned once; the chain must have failed any other accepted burn.
-    return taker && operation.kind === 'burn' && taker !== operation
-      ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }]
-      : [{ ...ended, ...ending }];
+    return taker ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }] : [];
   });
   const moved = await operations.move(tx, moves);
   for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });

@@ -7,6 +7,7 @@ import { isoText } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { addDuePostings } from '../../../src/ledger/ledger.ts';
+import { expedite, targetName } from '../../../src/observer/observer.ts';
 import { findOperation, makeDecisions, NFT_KINDS } from '../../../src/operations/operations.ts';
 import { listDrifts, makeDrifts } from '../../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../../src/reports/reports.ts';
@@ -42,15 +43,14 @@ export async function closeBooks(world: World, simulation: Simulation): Promise<
   await reportLate(world, simulation.outside);
   closing.reported = simulation.outside.filter(({ reportedAt }) => reportedAt !== undefined).length;
   clock.advance(CHAIN_MAX_MS);
-  await settleDown(world, simulation, 2, 20_000);
-  closing.decided = await decideTokenWrites(world, simulation);
-  clock.advance(1);
   const drifts = makeDrifts(stagesOf(world));
   for (let round = 0; round < ROUNDS_MAX; round++) {
     await settleDown(world, simulation, 14, 20_000);
     for (const { ledger } of daemons) await runDry(ledger, clock);
+    const decided = await decideTokenWrites(world, simulation);
+    closing.decided += decided;
     const open = await listDrifts(db, { state: 'unclosed' }, { limit: DRIFTS_MAX });
-    if (open.length === 0) break;
+    if (open.length + decided === 0) break;
     const ids = open.map(({ id }) => id);
     const reason = 'what the daemon prepared';
     const proposed = await drifts.propose(ids, { reason }, PROPOSER);
@@ -75,7 +75,11 @@ async function decideTokenWrites(world: World, simulation: Simulation): Promise<
   const effects = await tokenEffectsOf(world, simulation);
   const metrics = makeMetrics();
   const stages = stagesOf(world);
-  const decisions = makeDecisions({ ...stages, metrics, addDuePostings });
+  const decisions = makeDecisions({
+    ...{ ...stages, metrics, addDuePostings },
+    pollToken: (token) =>
+      expedite(db, new Map([[targetName({ kind: 'token', ...token }), clock.now()]])),
+  });
   const ids = await db.sql<{ id: string }[]>`
     select id from tallyhook.operations
     where state in ('accepted', 'executed') and kind = any(${[...NFT_KINDS]}::text[])

@@ -221,8 +221,14 @@ describe('Which of several burns removed an absent token', () => {
   const older = write('accepted', { kind: 'burn', sent: 0, answered: 100, txHash: HASH_A });
   const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
   it.each([
-    ['The one with the last observed hash', HASH_A, [newer, older], older],
-    ['The newest if none has the last observed hash', 'other', [older, newer], newer],
+    ['The newest if its hash was observed last', HASH_B, [newer, older], newer],
+    ['Unknown if the hash of an older one was observed last', HASH_A, [newer, older], undefined],
+    [
+      'Unknown if the hash of none of several was observed last',
+      'other',
+      [older, newer],
+      undefined,
+    ],
     ['The only one', null, [older], older],
     ['No one without a burn', null, [], undefined],
   ] as const)('%s', (_title, hash, burns, taker) => {
