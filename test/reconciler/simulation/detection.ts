@@ -40,7 +40,9 @@ export async function detectionOf({ db }: World, simulation: Simulation): Promis
     const until = Math.min(foundAt, seen[1] ?? Number.POSITIVE_INFINITY);
     const others = outside.filter((o) => addressKey(o.addr) === key && o.at !== at);
     const isOwn = others.every(
-      (o) => o.at > until || (o.at < at && found.get(key)?.some((f) => f >= o.at && f < at)),
+      (o) =>
+        o.at > until ||
+        (o.at < at && found.get(key)?.some((f) => f >= o.at + READ_LAG_MS && f < at)),
     );
     if ((opened.get(key)?.[0] ?? Number.POSITIVE_INFINITY) > at || !isOwn || reportedAt < until)
       continue;

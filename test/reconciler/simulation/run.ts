@@ -267,7 +267,7 @@ async function rest(world: World): Promise<void> {
   await db.sql`
     update tallyhook.targets set next_poll_at = next_poll_at + interval '6 hours'
       + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0
-    where kind = 'token' and not pending`;
+    where kind = 'token' and not pending and failures = 0`;
   await logInMembers(world);
   await flow(world, 30_000, QUIET_STEP_MS);
 }
