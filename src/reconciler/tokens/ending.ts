@@ -118,6 +118,8 @@ function needs(later: Operation, earlier: Operation): boolean {
   return (
     earlier.kind === 'transfer_from' &&
     later.kind === 'transfer_from' &&
+    // The owner transferred it to himself.
+    !sameAddress(earlier.fromAddr, earlier.toAddr) &&
     sameAddress(later.fromAddr, earlier.toAddr)
   );
 }

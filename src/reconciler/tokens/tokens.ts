@@ -13,6 +13,7 @@ import {
   type Operation,
   PENDING_STATES,
   SETTLING_STATES,
+  UNSENT_STATES,
 } from '../../operations/operations.ts';
 import type { EventDraft, EventType } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -254,7 +255,10 @@ async function endOperations(
   const { state, observed, notAt, lastHash, now } = input;
   const shownAt = observed.startedAt;
   const waiting = pending.filter((o) => SETTLING_STATES.has(o.state));
-  const burns = waiting.filter(({ kind }) => kind === 'burn');
+  const burns = pending.filter(
+    ({ kind, state: at, outcome, settledAt }) =>
+      kind === 'burn' && settledAt === null && outcome !== 'not_executed' && !UNSENT_STATES.has(at),
+  );
   const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
   const moves = waiting.flatMap((operation) => {
     const others = pending.filter((other) => other !== operation);

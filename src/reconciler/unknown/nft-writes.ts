@@ -62,17 +62,25 @@ export async function evaluateNftWrites(
       evidence,
       startedAt,
       endedAt,
-      ending: outcome === 'executed' ? endingBy(seen, cause) : undefined,
+      ending: outcome === 'executed' ? endingBy(seen, cause, owned) : undefined,
     };
     events.push(...(await applyFinding(tx, deps, operation, finding, now)));
   }
   return events;
 }
 
-/** How a token that shows an executed write ends it; undefined while the chain processes it. */
-function endingBy(seen: ObservedToken | 'absent', cause: string): Finding['ending'] {
+/**
+ * How a token that shows an executed write ends it; undefined while the chain processes the token.
+ * @param owned whether the last hash, and with it the status, is that of another known operation
+ */
+function endingBy(
+  seen: ObservedToken | 'absent',
+  cause: string,
+  owned: boolean,
+): Finding['ending'] {
   if (seen === 'absent' || seen.status === COMPLETE) return { to: 'settled', cause };
-  return seen.status === FAILED ? { to: 'failed', cause } : undefined;
+  if (seen.status !== FAILED) return undefined;
+  return { to: owned ? 'settled' : 'failed', cause };
 }
 
 /** Once changed, a token does not tell two open writes of one kind apart, nor two burns. */

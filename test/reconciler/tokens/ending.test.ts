@@ -122,6 +122,13 @@ describe('How a write ends that the token does not prove under a later hash', ()
       'settled',
     ],
     [
+      'A transfer to its own sender waits, since a later transfer does not need it',
+      write('accepted', { ...transfer, toAddr: addr(1) }),
+      { ...movedOn, owner: addr(3) },
+      [write('settled', { ...transfer, ...later, toAddr: addr(3) })],
+      undefined,
+    ],
+    [
       'A transfer waits where another may have brought the token to its receiver',
       write('accepted', transfer),
       movedOn,

@@ -162,6 +162,20 @@ describe('A token', () => {
   });
 });
 
+describe('A lost write', () => {
+  it('It settles when it shows under the hash of a later one that the chain failed', async () => {
+    const token = scenario();
+    await token.observe();
+    const lost = await token.transfer(token.preImage());
+    await rig.lose(lost);
+    const hash = freshHash();
+    await rig.acceptHash(await token.setData('{"level":1}', token.preImage()), hash);
+    for (let i = 0; i < 2; i++)
+      await token.observe({ owner: token.other, lastTxHash: hash, status: 3 });
+    expect(await rig.stateOf(lost)).toBe('settled');
+  });
+});
+
 describe('A burn', () => {
   it('Of two accepted burns the newest settles if its hash was observed, else neither', async () => {
     const [seen, unseen] = [scenario(), scenario()];
