@@ -18,7 +18,7 @@ import {
   shiftingPages,
   staleReads,
 } from './outside.ts';
-import { harvest } from './truth.ts';
+import { chainOf, harvest, tokenEffectsOf } from './truth.ts';
 import {
   DAY_MS,
   drawsOf,
@@ -236,12 +236,20 @@ export async function settleDown(
   harvest(world, simulation);
 }
 
-/** Decides undecided operations by the service's own log; they still count as undecided. */
-async function decide(world: World, { received }: Simulation): Promise<void> {
+/**
+ * Decides undecided operations by what the service and the chain did; they still count as
+ * undecided.
+ */
+async function decide(world: World, simulation: Simulation): Promise<void> {
   const { db, clock, daemons } = world;
   const undecided = await listOperations(db, { state: 'undecided', limit: 1_000 });
+  const chain = chainOf(world);
+  const effects = await tokenEffectsOf(world, simulation);
   const moves = undecided.map(({ id, reference, sentAt, recordedAt }): Move => {
-    const applied = received.get(reference ?? '')?.some((one) => one.applied) ?? false;
+    const name = reference ?? '';
+    const isFailed = chain.get(effects.get(name)?.tx_hash ?? '') === 'failed';
+    const wasApplied = simulation.received.get(name)?.some((one) => one.applied) ?? false;
+    const applied = wasApplied && !isFailed;
     const decided = { id, at: clock.now(), cause: 'decision of people', evidence: { applied } };
     const effective = { effectiveAt: sentAt ?? recordedAt, effectiveBasis: 'decision' };
     return applied
