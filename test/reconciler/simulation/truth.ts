@@ -37,11 +37,11 @@ export async function tokenEffectsOf(
   { db, sandbox }: World,
   { received }: Simulation,
 ): Promise<Map<string, Effect>> {
-  // Those without a hash get what those with one leave.
+  // Those that are known less get what the others leave.
   const writes = await db.sql<TokenWrite[]>`
     select reference as name, kind, tx_hash, token_id, to_addr, token_uri, meta_data
     from tallyhook.operations where kind = any(${[...NFT_KINDS]}::text[])
-    order by tx_hash is null, recorded_at`;
+    order by tx_hash is null, token_id is null, recorded_at`;
   const effects = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
   const found = new Map<string, Effect>();
   for (const write of writes) {
