@@ -33,19 +33,23 @@ export async function detectionOf({ db }: World, simulation: Simulation): Promis
   const opened = await instantsOf(db.sql<Instants>`
     select key, opened_at as at from tallyhook.wallets where opened_at is not null`);
   const detection: Detection = { changes: 0, withinTwoPolls: 0, most: 0, later: [] };
-  for (const { addr, amount, at, reportedAt = Number.POSITIVE_INFINITY } of outside) {
+  for (const { addr, amount, at } of outside) {
     const key = addressKey(addr);
     const seen = (polls.get(key) ?? []).filter((poll) => poll >= at + READ_LAG_MS && isLed(poll));
     const foundAt = found.get(key)?.find((one) => one >= at) ?? Number.POSITIVE_INFINITY;
     const until = Math.min(foundAt, seen[1] ?? Number.POSITIVE_INFINITY);
-    const others = outside.filter((o) => addressKey(o.addr) === key && o.at !== at);
+    const ofWallet = outside.filter((o) => addressKey(o.addr) === key);
+    const others = ofWallet.filter((o) => o.at !== at);
     const isOwn = others.every(
       (o) =>
         o.at > until ||
         (o.at < at && found.get(key)?.some((f) => f >= o.at + READ_LAG_MS && f < at)),
     );
-    if ((opened.get(key)?.[0] ?? Number.POSITIVE_INFINITY) > at || !isOwn || reportedAt < until)
-      continue;
+    const isReported = ofWallet.some(
+      ({ reportedAt = 0 }) => reportedAt >= at && reportedAt < until,
+    );
+    const isOpen = (opened.get(key)?.[0] ?? Number.POSITIVE_INFINITY) <= at;
+    if (!isOpen || !isOwn || isReported) continue;
     const needed = seen.filter((poll) => poll <= foundAt).length;
     detection.changes += 1;
     detection.most = Math.max(detection.most, needed);
