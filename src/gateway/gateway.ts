@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
+import { jsonText } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { inSpan } from '../kernel/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
@@ -140,7 +141,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
 async function writeOwn(deps: Deps, { path, body, owner }: OwnWrite): Promise<void> {
   const contentType = 'application/json';
   const headers: Request['headers'] = [['content-type', contentType]];
-  const text = Buffer.from(JSON.stringify(body));
+  const text = Buffer.from(jsonText(body));
   const request = { method: 'POST', path, query: '', contentType, headers, body: text };
   const route = routeOf(request.method, path);
   if (route.type !== 'write') throw new Failure('invalid_request', `${path} is no write`);

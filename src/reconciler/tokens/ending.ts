@@ -4,7 +4,7 @@
  */
 import { sameAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import type { Operation } from '../../operations/operations.ts';
+import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import {
   isOwnEffect,
   isUnchanged,
@@ -42,7 +42,7 @@ export function endingOf(
   const isLate = isRequired(operation, observed);
   if (token === 'absent') {
     if (!isLate) return undefined;
-    if (kind === 'burn') return { to: 'settled', cause: 'the token is gone' };
+    if (kind === 'burn') return endingOfBurn(operation, observed.lastHash, others);
     return endingOfReplaced(operation, token, observed, others);
   }
   if (txHash !== null && txHash === token.lastTxHash) {
@@ -118,10 +118,30 @@ function needs(later: Operation, earlier: Operation): boolean {
   return (
     earlier.kind === 'transfer_from' &&
     later.kind === 'transfer_from' &&
-    // The owner transferred it to himself.
+    // A transfer to the present owner.
     !sameAddress(earlier.fromAddr, earlier.toAddr) &&
     sameAddress(later.fromAddr, earlier.toAddr)
   );
+}
+
+/** A token is burned once: the chain failed a burn beside the one that removed the token. */
+function endingOfBurn(
+  operation: Operation,
+  lastHash: string | null,
+  others: readonly Operation[],
+): Ending | undefined {
+  const burns = others.filter(({ kind }) => kind === 'burn');
+  const settled = burns.find(
+    ({ state, settledAt }) =>
+      state === 'settled' && settledAt !== null && settledAt > sentAt(operation),
+  );
+  const taker = settled ?? takerOf([operation, ...burns.filter(isPending)], lastHash);
+  if (taker === operation) return { to: 'settled', cause: 'the token is gone' };
+  return taker && { to: 'failed', cause: 'another burn took the token' };
+}
+
+function isPending({ state, outcome, settledAt }: Operation): boolean {
+  return settledAt === null && outcome !== 'not_executed' && !UNSENT_STATES.has(state);
 }
 
 /**
@@ -133,7 +153,8 @@ export function takerOf(
   lastHash: string | null,
 ): Operation | undefined {
   const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
-  const [newest, ...others] = burns.toSorted((a, b) => at(b) - at(a));
+  // Ids ascend in time.
+  const [newest, ...others] = burns.toSorted((a, b) => at(b) - at(a) || (a.id < b.id ? 1 : -1));
   const isShown = newest?.txHash != null && newest.txHash === lastHash;
   return others.length === 0 || isShown ? newest : undefined;
 }

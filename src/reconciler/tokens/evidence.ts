@@ -124,8 +124,8 @@ function changeFinding(
 }
 
 /**
- * Whether the owner or data that a token shows are of this write: they are not older, nor those of
- * another known one.
+ * Whether a token that shows the owner or data of a write shows them because of it: they are not
+ * older, and no other known write has the same.
  */
 export function isOwnEffect(
   operation: Operation,
@@ -133,7 +133,7 @@ export function isOwnEffect(
   others: readonly Operation[],
 ): boolean {
   const image = preImageOf(operation);
-  if (!image || !hasEffect(operation, token)) return false;
+  if (!image) return false;
   const isRival = (other: Operation) =>
     mayHaveChanged(operation, other, image) && sameEffect(operation, other);
   if (others.some(isRival)) return false;

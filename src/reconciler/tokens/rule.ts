@@ -74,6 +74,8 @@ export interface ObservationContext {
   readLagMs: number;
   /** False when another token was minted under the same number. */
   sameToken: boolean;
+  /** The hash of the token at the observation before; null if there was none. */
+  lastHash: string | null;
 }
 
 /** When an executed operation took effect, as far as known. */

@@ -13,7 +13,6 @@ import {
   type Operation,
   PENDING_STATES,
   SETTLING_STATES,
-  UNSENT_STATES,
 } from '../../operations/operations.ts';
 import type { EventDraft, EventType } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -21,7 +20,7 @@ import { nextPollOf, waitFor } from '../resolution.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
-import { endingOf, takerOf } from './ending.ts';
+import { endingOf } from './ending.ts';
 import type { ObservedToken } from './evidence.ts';
 import { recordChangedHolder, wasListedBefore } from './holder.ts';
 import {
@@ -72,10 +71,10 @@ export async function evaluateToken(
       startedAt: observation.startedAt,
       readLagMs: deps.settings.readLagMs,
       sameToken,
+      lastHash: before?.lastTxHash ?? null,
     };
-    const lastHash = before?.lastTxHash ?? null;
     const notAt = before?.observedAt ?? null;
-    const input = { state, observed, notAt, lastHash, now };
+    const input = { state, observed, notAt, now };
     const ended = await endOperations(tx, deps, operations, input);
     operations = operations.map((operation) => ended.get(operation.id) ?? operation);
     events.push(...[...ended.values()].map((operation) => endedEvent(operation, now)));
@@ -242,33 +241,22 @@ function shown(token: TokenState) {
 async function endOperations(
   tx: Tx,
   { operations, polls }: Deps,
-  pending: readonly Operation[],
+  written: readonly Operation[],
   input: {
     state: ObservedToken | 'absent';
     observed: ObservationContext;
     /** When the token was polled before. */
     notAt: Instant | null;
-    lastHash: string | null;
     now: Instant;
   },
 ): Promise<Map<string, Operation>> {
-  const { state, observed, notAt, lastHash, now } = input;
+  const { state, observed, notAt, now } = input;
   const shownAt = observed.startedAt;
-  const waiting = pending.filter((o) => SETTLING_STATES.has(o.state));
-  const burns = pending.filter(
-    ({ kind, state: at, outcome, settledAt }) =>
-      kind === 'burn' && settledAt === null && outcome !== 'not_executed' && !UNSENT_STATES.has(at),
-  );
-  const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
+  const waiting = written.filter((o) => SETTLING_STATES.has(o.state));
   const moves = waiting.flatMap((operation) => {
-    const others = pending.filter((other) => other !== operation);
+    const others = written.filter((other) => other !== operation);
     const ending = endingOf(operation, state, observed, others);
-    if (!ending) return [];
-    const ended = { id: operation.id, at: now, settledAt: now };
-    if (state !== 'absent' || operation.kind !== 'burn' || taker === operation)
-      return [{ ...ended, ...ending }];
-    // A token is burned once; the chain must have failed any other accepted burn.
-    return taker ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }] : [];
+    return ending ? [{ id: operation.id, at: now, settledAt: now, ...ending }] : [];
   });
   const moved = await operations.move(tx, moves);
   for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });

@@ -57,9 +57,10 @@ async function readWallets(
       observed.map(({ key }) => key),
     ),
   ]);
+  const byWallet = Map.groupBy(drifts, ({ walletKey }) => walletKey);
   const compared = observed.map(({ key, startedAt, endedAt }) => {
     const expected = must(expectations.get(key), 'expected balance');
-    const drift = totalOf(drifts.filter(({ walletKey }) => walletKey === key));
+    const drift = totalOf(byWallet.get(key) ?? []);
     return [key, { startedAt, endedAt, expected, drift }] as const;
   });
   const byKey = new Map(compared);

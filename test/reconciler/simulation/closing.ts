@@ -1,7 +1,7 @@
 /**
- * Ends what a simulation leaves: every drift gets its prepared proposal, and every write on a token
- * that later ones hide the outcome that it had, which another owner approves; then a report of the
- * whole time is made.
+ * Ends what a simulation leaves open. One owner proposes the prepared end of every drift, and the
+ * true outcome of every write on a token whose end a later write hid; another owner approves. Then
+ * a report of the whole time is made.
  */
 import { isoText } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
@@ -14,7 +14,7 @@ import { DEFAULT_LIMITS, makeReports } from '../../../src/reports/reports.ts';
 import { runDry, START } from '../../ledger/fixture.ts';
 import { reportLate, reportMint, stagesOf } from './late-reports.ts';
 import { type Simulation, settleDown } from './run.ts';
-import { chainOf, tokenEffectsOf } from './truth.ts';
+import { tokenEffectsOf } from './truth.ts';
 import type { World } from './world.ts';
 
 export interface Closing {
@@ -66,12 +66,11 @@ export async function closeBooks(world: World, simulation: Simulation): Promise<
 }
 
 /**
- * Says which token a sequential mint made, and how writes ended whose hash a later one replaced
- * before a poll showed their end.
+ * Reports which tokens lost sequential mints made, and decides the writes whose hash a later one
+ * replaced before a poll showed how the chain ended them. Returns how many.
  */
 async function decideTokenWrites(world: World, simulation: Simulation): Promise<number> {
   const { db, clock } = world;
-  const chain = chainOf(world);
   const effects = await tokenEffectsOf(world, simulation);
   const metrics = makeMetrics();
   const stages = stagesOf(world);
@@ -92,8 +91,7 @@ async function decideTokenWrites(world: World, simulation: Simulation): Promise<
       await reportMint(world, stages, hidden, must(effect, reference ?? id));
       continue;
     }
-    const isFailed = chain.get(effect?.tx_hash ?? '') === 'failed';
-    const outcome = isFailed ? 'not_executed' : 'executed';
+    const outcome = effect?.end === 'failed' ? 'not_executed' : 'executed';
     await decisions.propose(id, { outcome, reason: 'what the chain says' }, PROPOSER);
     await decisions.approve(id, {}, APPROVER);
   }

@@ -16,10 +16,11 @@ export interface Detection {
   later: string[];
 }
 
-/** A killed daemon's lease of the reconciler; until its end nobody evaluates what is polled. */
+/** For so long after a daemon was killed its lease keeps the others from evaluating polls. */
 const LEASE_MS = 15_000;
 
 /**
+ * Counts the polls that a reconciler could evaluate: none while a killed daemon has the lease.
  * A wallet's changes are left out before it was opened, and where another change or a report came
  * between a change and its second poll: then the difference was another one, or none.
  */

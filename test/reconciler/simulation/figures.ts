@@ -14,7 +14,7 @@ import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
 import { findWallet } from '../../../src/reconciler/wallets/store.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
-import { type ChainEnd, chainOf, tokenEffectsOf } from './truth.ts';
+import { type ChainEnd, tokenEffectsOf } from './truth.ts';
 import type { World } from './world.ts';
 import type { RequestedWrite } from './writes.ts';
 
@@ -103,7 +103,6 @@ async function casesOf(world: World, simulation: Simulation): Promise<Case[]> {
   const { db } = world;
   const { requested, received } = simulation;
   const effects = await tokenEffectsOf(world, simulation);
-  const chain = chainOf(world);
   const rows = await db.sql<{ id: string; reference: string }[]>`
     select id, reference from tallyhook.operations`;
   const ids = new Map(rows.map(({ id, reference }) => [reference, id]));
@@ -114,7 +113,7 @@ async function casesOf(world: World, simulation: Simulation): Promise<Case[]> {
     if (!operation) continue;
     const history = await listTransitions(db, operation.id);
     const applied = (received.get(entry.name) ?? []).filter((one) => one.applied);
-    const end = chain.get(effects.get(entry.name)?.tx_hash ?? '');
+    const end = effects.get(entry.name)?.end;
     cases.push({ entry, operation, history, applied: applied.length, end });
   }
   return cases;

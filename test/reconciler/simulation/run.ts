@@ -5,7 +5,7 @@
 import { keepAlive } from '../../../src/db/leases.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { isoText } from '../../../src/kernel/clock.ts';
-import { expedite } from '../../../src/observer/observer.ts';
+import { expedite, targetName } from '../../../src/observer/observer.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import { runDry } from '../../ledger/fixture.ts';
@@ -18,7 +18,7 @@ import {
   shiftingPages,
   staleReads,
 } from './outside.ts';
-import { chainOf, harvest, tokenEffectsOf } from './truth.ts';
+import { harvest, tokenEffectsOf } from './truth.ts';
 import {
   DAY_MS,
   drawsOf,
@@ -243,13 +243,11 @@ export async function settleDown(
 async function decide(world: World, simulation: Simulation): Promise<void> {
   const { db, clock, daemons } = world;
   const undecided = await listOperations(db, { state: 'undecided', limit: 1_000 });
-  const chain = chainOf(world);
   const effects = await tokenEffectsOf(world, simulation);
   const moves = undecided.map(({ id, reference, sentAt, recordedAt }): Move => {
     const name = reference ?? '';
-    const isFailed = chain.get(effects.get(name)?.tx_hash ?? '') === 'failed';
     const wasApplied = simulation.received.get(name)?.some((one) => one.applied) ?? false;
-    const applied = wasApplied && !isFailed;
+    const applied = wasApplied && effects.get(name)?.end !== 'failed';
     const decided = { id, at: clock.now(), cause: 'decision of people', evidence: { applied } };
     const effective = { effectiveAt: sentAt ?? recordedAt, effectiveBasis: 'decision' };
     return applied
@@ -260,7 +258,9 @@ async function decide(world: World, simulation: Simulation): Promise<void> {
   if (!operations || moves.length === 0) return;
   const moved = await db.begin((tx) => operations.move(tx, moves));
   const tokens = moved.flatMap(({ contractId, tokenId }) =>
-    contractId === null || tokenId === null ? [] : [`token:${contractId}:${tokenId}`],
+    contractId === null || tokenId === null
+      ? []
+      : [targetName({ kind: 'token', contractId, tokenId })],
   );
   await expedite(db, new Map(tokens.map((name) => [name, clock.now()])));
 }

@@ -11,8 +11,11 @@ import type { World } from './world.ts';
 /** A transaction that another one replaced while the chain processed it counts as failed. */
 export type ChainEnd = 'completed' | 'failed';
 
+/** What the service did with a write on a token, and how the chain ended it. */
+export type TokenEffect = Effect & { end: ChainEnd | undefined };
+
 /** How the chain ended its transactions, by hash, as it draws that itself. */
-export function chainOf({ sandbox: { world } }: World): Map<string, ChainEnd> {
+function chainOf({ sandbox: { world } }: World): Map<string, ChainEnd> {
   const share = world.switches().fail_share;
   const ends = new Map<string, ChainEnd>();
   /** By token: the newest transaction, and when it ends. */
@@ -29,27 +32,33 @@ export function chainOf({ sandbox: { world } }: World): Map<string, ChainEnd> {
   return ends;
 }
 
-/** A delayed write is applied at most that long after it was received. */
-const DELAY_MAX_MS = 35_000;
+/** As long as the service takes to apply a write: as a rule, and when a fault delays it. */
+const APPLIED_MS = [5, 35_000];
 
-/** What the service did with the writes on tokens that it received, by their names. */
+/** The effects of the writes on tokens that the service received, by their names. */
 export async function tokenEffectsOf(
-  { db, sandbox }: World,
+  world: World,
   { received }: Simulation,
-): Promise<Map<string, Effect>> {
+): Promise<Map<string, TokenEffect>> {
+  const { db, sandbox } = world;
+  const ends = chainOf(world);
   // Those that are known less get what the others leave.
   const writes = await db.sql<TokenWrite[]>`
     select reference as name, kind, tx_hash, token_id, to_addr, token_uri, meta_data
     from tallyhook.operations where kind = any(${[...NFT_KINDS]}::text[])
     order by tx_hash is null, token_id is null, recorded_at`;
-  const effects = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
-  const found = new Map<string, Effect>();
-  for (const write of writes) {
-    const applied = received.get(write.name)?.find((one) => one.applied);
-    const at = applied && effects.findIndex((effect) => isOf(write, applied, effect, sandbox));
-    if (at === undefined || at < 0) continue;
-    for (const effect of effects.splice(at, 1)) found.set(write.name, effect);
-  }
+  const left = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
+  const found = new Map<string, TokenEffect>();
+  for (const withinMs of APPLIED_MS)
+    for (const write of writes) {
+      const applied = received.get(write.name)?.find((one) => one.applied);
+      if (!applied || found.has(write.name)) continue;
+      const at = left.findIndex((effect) => isOf(write, { applied, withinMs }, effect, sandbox));
+      const effect = left[at];
+      if (!effect) continue;
+      left.splice(at, 1);
+      found.set(write.name, { ...effect, end: ends.get(effect.tx_hash ?? '') });
+    }
   return found;
 }
 
@@ -58,7 +67,12 @@ type TokenWrite = { name: string } & Pick<
   'kind' | 'txHash' | 'tokenId' | 'toAddr' | 'tokenUri' | 'metaData'
 >;
 
-function isOf(write: TokenWrite, { at }: Received, effect: Effect, { world }: Sandbox): boolean {
+function isOf(
+  write: TokenWrite,
+  { applied: { at }, withinMs }: { applied: Received; withinMs: number },
+  effect: Effect,
+  { world }: Sandbox,
+): boolean {
   const { kind, txHash, tokenId, toAddr, tokenUri, metaData } = write;
   if (txHash !== null) return effect.tx_hash === txHash;
   const token = world.tokens.get(tokenKey(effect.contract_id ?? 0n, effect.token_id ?? 0n));
@@ -70,7 +84,7 @@ function isOf(write: TokenWrite, { at }: Received, effect: Effect, { world }: Sa
     (toAddr === null || sameAddress(effect.to_addr, toAddr)) &&
     (kind !== 'mint_sequential' || isAlike) &&
     effect.at >= at &&
-    effect.at < at + DELAY_MAX_MS
+    effect.at < at + withinMs
   );
 }
 

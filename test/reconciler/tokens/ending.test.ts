@@ -8,7 +8,7 @@ import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 describe('How a token ends an operation (accepted at 1,000 under hash A, read lag 1,000)', () => {
   const preImage = { token: { owner: addr(1) } };
   const accepted = { sent: 900, answered: 1_000, txHash: HASH_A, toAddr: addr(2), preImage };
-  const late = { startedAt: at(3_000), readLagMs: 1_000, sameToken: true };
+  const late = { startedAt: at(3_000), readLagMs: 1_000, sameToken: true, lastHash: null };
   const early = { ...late, startedAt: at(1_500) };
   const moved = token({ owner: addr(2), lastTxHash: HASH_B });
   it.each([
@@ -70,7 +70,7 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
 });
 
 describe('How a write ends that the token does not prove under a later hash', () => {
-  const late = { startedAt: at(9_000), readLagMs: 1_000, sameToken: true };
+  const late = { startedAt: at(9_000), readLagMs: 1_000, sameToken: true, lastHash: null };
   const owned = { ownedText: '2026-01-01 00:00:00' };
   /** As before the write: of wallet 1, without data, under hash A. */
   const preImage = {
@@ -210,6 +210,20 @@ describe('How a write ends that the token does not prove under a later hash', ()
       write('accepted', mint),
       'absent',
       [burn],
+      'settled',
+    ],
+    [
+      'A burn fails when another burn took the token after it was sent',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('settled', { kind: 'burn', ...later, settledAt: at(3_000) })],
+      'failed',
+    ],
+    [
+      'A burn settles though another burn had taken the token of that number before',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('settled', { kind: 'burn', sent: 100, settledAt: at(800) })],
       'settled',
     ],
     [
