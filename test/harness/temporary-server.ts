@@ -1,6 +1,7 @@
 /**
- * An embedded server of its own for a script, in a temporary folder. Both are removed when it is
- * closed, and when the process is told to end: the server would outlive it.
+ * The server of a script: the one that TEST_DATABASE_URL names, as for the tests, or an embedded
+ * one in a temporary folder. What it made is removed when it is closed, and when the process is
+ * told to end: the server would outlive it.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,33 +18,64 @@ export interface TemporaryServer {
   close(): Promise<void>;
 }
 
-/** @param what names the folder */
+/** @param what names the folder and the databases */
 export async function openTemporaryServer(what: string): Promise<TemporaryServer> {
-  const folder = await mkdtemp(join(tmpdir(), `tallyhook-${what}-`));
-  // Postgres does not run as root, and has to reach its data.
-  await chmod(folder, 0o711);
-  const server = await openEmbedded({ directory: folder });
-  const close = async () => {
-    await server.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
-  const interrupted = () => void close().finally(() => process.exit(1));
+  const external = process.env.TEST_DATABASE_URL;
+  const server = external ? externalServer(external) : await embeddedServer(what);
+  const interrupted = () => void server.close().finally(() => process.exit(1));
   process.once('SIGINT', interrupted);
   process.once('SIGTERM', interrupted);
   return {
     async createDatabase(name) {
-      await execute(server.url, `create database ${name}`);
-      const url = new URL(server.url);
-      url.pathname = `/${name}`;
-      await migrate(url.href);
-      return url.href;
+      const database = await server.create(`${what}_${name}`);
+      await migrate(database);
+      return database;
     },
     close() {
       process.off('SIGINT', interrupted);
       process.off('SIGTERM', interrupted);
-      return close();
+      return server.close();
     },
   };
+}
+
+interface Server {
+  create(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+async function embeddedServer(what: string): Promise<Server> {
+  const folder = await mkdtemp(join(tmpdir(), `tallyhook-${what}-`));
+  // Postgres does not run as root, and has to reach its data.
+  await chmod(folder, 0o711);
+  const server = await openEmbedded({ directory: folder });
+  return {
+    create: (name) => create(server.url, name),
+    async close() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Its databases carry the number of the process, so that two scripts can use one server. */
+function externalServer(url: string): Server {
+  const made: string[] = [];
+  return {
+    create(name) {
+      const own = `${name}_${process.pid}`;
+      made.push(own);
+      return create(url, own);
+    },
+    async close() {
+      for (const name of made) await execute(url, `drop database if exists ${name} with (force)`);
+    },
+  };
+}
+
+async function create(serverUrl: string, name: string): Promise<string> {
+  await execute(serverUrl, `create database ${name}`);
+  return Object.assign(new URL(serverUrl), { pathname: `/${name}` }).href;
 }
 
 /**
@@ -56,7 +88,8 @@ export async function withVolatileDatabase<T>(
   work: (db: Db) => Promise<T>,
 ): Promise<T> {
   const url = await server.createDatabase(name);
-  await execute(url, `alter database ${name} set synchronous_commit = off`);
+  const database = new URL(url).pathname.slice(1);
+  await execute(url, `alter database ${database} set synchronous_commit = off`);
   const db = connect({ url, role: WRITER, max: 8 });
   try {
     return await work(db);
