@@ -20,7 +20,10 @@ export const ERRORS = {
   unauthorized: { status: 401, title: 'A valid key is required: Authorization: Bearer thk_…' },
   forbidden: { status: 403, title: 'The key lacks the required scope' },
   key_limit: { status: 403, title: 'The write exceeds a limit of the key' },
-  frozen: { status: 403, title: 'Writes are frozen' },
+  frozen: {
+    status: 403,
+    title: 'Writes are frozen: repeat it with the same key when an operator allows them again',
+  },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The path does not allow this method' },
   conflict: { status: 409, title: 'The current state does not allow this' },
