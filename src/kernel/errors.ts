@@ -22,7 +22,7 @@ export const ERRORS = {
   key_limit: { status: 403, title: 'The write exceeds a limit of the key' },
   frozen: {
     status: 403,
-    title: 'Writes are frozen: repeat it with the same key when an operator allows them again',
+    title: 'Writes are frozen: repeat the write when an operator has allowed writes again',
   },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The path does not allow this method' },

@@ -18,18 +18,24 @@ export interface TemporaryServer {
   close(): Promise<void>;
 }
 
-/** @param what names the folder and the databases */
+/** @param what names the folder and the databases, which also carry the number of the process */
 export async function openTemporaryServer(what: string): Promise<TemporaryServer> {
   const external = process.env.TEST_DATABASE_URL;
-  const server = external ? externalServer(external) : await embeddedServer(what);
+  const made: string[] = [];
+  const server = external
+    ? { url: external, close: () => dropAll(external, made) }
+    : await openFolder(what);
   const interrupted = () => void server.close().finally(() => process.exit(1));
   process.once('SIGINT', interrupted);
   process.once('SIGTERM', interrupted);
   return {
     async createDatabase(name) {
-      const database = await server.create(`${what}_${name}`);
-      await migrate(database);
-      return database;
+      const database = `${what}_${name}_${process.pid}`;
+      await execute(server.url, `create database ${database}`);
+      made.push(database);
+      const url = Object.assign(new URL(server.url), { pathname: `/${database}` }).href;
+      await migrate(url);
+      return url;
     },
     close() {
       process.off('SIGINT', interrupted);
@@ -39,43 +45,20 @@ export async function openTemporaryServer(what: string): Promise<TemporaryServer
   };
 }
 
-interface Server {
-  create(name: string): Promise<string>;
-  close(): Promise<void>;
-}
-
-async function embeddedServer(what: string): Promise<Server> {
+async function openFolder(what: string) {
   const folder = await mkdtemp(join(tmpdir(), `tallyhook-${what}-`));
   // Postgres does not run as root, and has to reach its data.
   await chmod(folder, 0o711);
   const server = await openEmbedded({ directory: folder });
-  return {
-    create: (name) => create(server.url, name),
-    async close() {
-      await server.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const close = async () => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
   };
+  return { url: server.url, close };
 }
 
-/** Its databases carry the number of the process, so that two scripts can use one server. */
-function externalServer(url: string): Server {
-  const made: string[] = [];
-  return {
-    create(name) {
-      const own = `${name}_${process.pid}`;
-      made.push(own);
-      return create(url, own);
-    },
-    async close() {
-      for (const name of made) await execute(url, `drop database if exists ${name} with (force)`);
-    },
-  };
-}
-
-async function create(serverUrl: string, name: string): Promise<string> {
-  await execute(serverUrl, `create database ${name}`);
-  return Object.assign(new URL(serverUrl), { pathname: `/${name}` }).href;
+async function dropAll(url: string, databases: readonly string[]): Promise<void> {
+  for (const name of databases) await execute(url, `drop database if exists ${name} with (force)`);
 }
 
 /**
