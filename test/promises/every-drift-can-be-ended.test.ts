@@ -65,6 +65,7 @@ it('After all drifts are ended by two owners, the report says balanced', async (
   const [last = '', ...others] = drifts.toReversed();
   expect((await bob.run('approve', ...others)).code).toBe(0);
   await expect.poll(breaks).toEqual(['drift_open 3']);
+  await expect.poll(postings).toHaveLength(2 * others.length);
 
   // The ledger waits for this lock, so the daemon dies after the approval and before the posting.
   const before = await postings();
