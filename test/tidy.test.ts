@@ -1,5 +1,5 @@
 /**
- * The architecture as a test: imports, public modules, places of SQL, writers and readers of
+ * The architecture as a test: imports, public modules, writers and readers of
  * tables, sizes, names, banned code. Each rule also runs on a small tree with one planted fault.
  */
 import { fileURLToPath } from 'node:url';
@@ -8,10 +8,8 @@ import { bannedInSrc, bannedInTests } from './tidy/banned.ts';
 import { FAULTS } from './tidy/faults.ts';
 import { cycles, deadFiles } from './tidy/graph.ts';
 import { pastPublicModules, strayLibraries, wrongDirections } from './tidy/imports.ts';
-import { replacedNames } from './tidy/names.ts';
 import { crowded, emptyNames, headless, oversized, unparsed } from './tidy/shape.ts';
 import { type Check, treeOf } from './tidy/source.ts';
-import { straySql } from './tidy/sql.ts';
 import { strayReads, strayWrites } from './tidy/tables.ts';
 
 const CHECKS: Record<keyof typeof FAULTS, { title: string; find: Check }> = {
@@ -22,14 +20,12 @@ const CHECKS: Record<keyof typeof FAULTS, { title: string; find: Check }> = {
     find: pastPublicModules,
   },
   libraries: { title: 'Each library has its one importer', find: strayLibraries },
-  sql: { title: 'SQL is in stores', find: straySql },
   writers: { title: 'Each table has one writing folder', find: strayWrites },
   readers: { title: 'SQL reads only declared tables of other folders', find: strayReads },
-  sizes: { title: 'Files, functions and lines keep their limits', find: oversized },
+  sizes: { title: 'Functions and lines keep their limits', find: oversized },
   folders: { title: 'No folder of src holds too many names', find: crowded },
   headers: { title: 'Every file of src has a header', find: headless },
   names: { title: 'File and folder names tell what is inside', find: emptyNames },
-  replaced: { title: 'No name holds a word that was replaced', find: replacedNames },
   code: { title: 'Time, randomness, network and environment are arguments', find: bannedInSrc },
   tests: { title: 'Every test runs, on real parts, without sleeps', find: bannedInTests },
   dead: { title: 'Every file of src is reached from an entry', find: deadFiles },

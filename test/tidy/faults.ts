@@ -92,24 +92,6 @@ const libraries = [
   one('another importer', RULE, "import { pino } from 'pino';", 'imports pino, use kernel/log.ts'),
 ];
 
-const store = 'use operations/store.ts or a …-store.ts beside it';
-const sql = [
-  one(
-    'drizzle in a rule',
-    RULE,
-    "import type { SQL } from '../db/drizzle.ts';",
-    `imports drizzle, ${store}`,
-  ),
-  one('a template', RULE, 'export const due = sql`now()`;', `holds SQL, ${store}`),
-  one(
-    'a plain text',
-    RULE,
-    "export const due = 'select id from tallyhook.operations';",
-    `holds SQL, ${store}`,
-  ),
-  one('a built query', RULE, 'tx.select({ id: 1 }).from(1);', `builds a query, ${store}`),
-];
-
 /** A write in a file beside tables of its own and of keys. */
 const write = (fault: string, text: string, finds: string, path = STORE): Fault => ({
   fault,
@@ -145,12 +127,6 @@ const writers = [
     'writes a table whose name is computed, use its own name',
   ),
   write(
-    'a write outside a store',
-    'export const text = `delete from tallyhook.operations`;',
-    'writes operations outside a store, use operations/store.ts',
-    RULE,
-  ),
-  write(
     'a table defined outside tables.ts',
     "export const loose = tallyhook.table('loose', {});",
     'defines loose, use operations/tables.ts',
@@ -183,11 +159,6 @@ const readers: Fault[] = [
 ];
 
 const sizes = [
-  {
-    fault: 'a file of 301 lines',
-    files: { [RULE]: rows(301, '// .') },
-    finds: `${RULE}:301: file of 301 lines, use 300 at most`,
-  },
   one(
     'a function of 71 lines',
     RULE,
@@ -212,26 +183,6 @@ const headers = [one('a plain comment', RULE, '/* Rules. */', header)];
 
 const empty = 'is named helpers, use the name of what it is about';
 const names = [one('a file of helpers', 'test/operations/helpers.ts', '', empty)];
-
-const replaced: Fault[] = [
-  one('an identifier', RULE, 'const sendGently = 1;', 'sendGently says gently, use coalesce'),
-  one(
-    'a file',
-    'src/webhooks/courier.ts',
-    '',
-    'src/webhooks/courier.ts says courier, use dispatcher, sender',
-  ),
-  {
-    fault: 'a column',
-    files: { 'drizzle/0000_tables.sql': '"clean_at" timestamptz' },
-    finds: 'drizzle/0000_tables.sql: clean_at says clean, use quiet',
-  },
-  {
-    fault: 'a setting',
-    files: { 'config/default.yaml': 'observer:\n  hurry_ms: 1\n' },
-    finds: 'config/default.yaml: hurry_ms says hurry, use expedite',
-  },
-];
 
 const banned = (path: string, texts: Record<string, [what: string, use: string]>) =>
   Object.entries(texts).map(([text, [what, use]]) =>
@@ -295,6 +246,18 @@ const cycles: Fault[] = [
 ];
 
 export const FAULTS = {
-  ...{ parse, direction, modules, libraries, sql, writers, readers, sizes, folders, headers },
-  ...{ names, replaced, code, tests, dead, cycles },
+  parse,
+  direction,
+  modules,
+  libraries,
+  writers,
+  readers,
+  sizes,
+  folders,
+  headers,
+  names,
+  code,
+  tests,
+  dead,
+  cycles,
 };

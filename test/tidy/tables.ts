@@ -1,6 +1,6 @@
 /**
  * Who writes and who reads which table. Each table has one writing folder, the one whose tables.ts
- * defines it, and in that folder only its stores write. db/ may also define a table by its own
+ * defines it. db/ may also define a table by its own
  * `create table`.
  *
  * Known limits: a table passed as an argument or under a second name is not seen, nor what a
@@ -8,7 +8,7 @@
  */
 import type { CallExpression, Expression, Node } from 'oxc-parser';
 import { isNamed, methodOf, type Source, srcOf, type Text, type Tree } from './source.ts';
-import { isSql, isStore } from './sql.ts';
+import { isSql } from './sql.ts';
 
 /**
  * The tables of other folders that a folder names in its SQL. Everything else of another folder is
@@ -65,7 +65,7 @@ const SCHEMA = '(?:"?tallyhook"?\\s*\\.\\s*)';
 const NAME = '"?([a-z_][a-z0-9_]*)"?|\\u0001(\\d+)\\u0002*';
 const WRITE = new RegExp(`\\b(${VERBS.join('|')})\\s+(${SCHEMA}?)(?:${NAME})`, 'gi');
 
-/** Writes of a table by another folder than its owner, outside a store, or of no table we know. */
+/** Writes of a table by another folder than its owner, or of no table we know. */
 export function strayWrites(tree: Tree): string[] {
   const sources = srcOf(tree);
   const tables = sources.flatMap(definedIn);
@@ -114,7 +114,7 @@ export function strayReads(tree: Tree): string[] {
 
 function wrongWrite(
   name: string | undefined,
-  { folder, path }: { folder: string; path: string },
+  { folder }: { folder: string },
   tables: Table[],
 ): string | undefined {
   if (name === undefined) {
@@ -123,7 +123,7 @@ function wrongWrite(
   const owner = tables.find((table) => table.name === name)?.owner;
   if (!owner) return `writes ${name}, which has no owner, use a table that a tables.ts defines`;
   if (owner !== folder) return `writes ${name}, a table of ${owner}, use ${owner}/${owner}.ts`;
-  return isStore(path) ? undefined : `writes ${name} outside a store, use ${folder}/store.ts`;
+  return undefined;
 }
 
 /** Tables that a file defines outside a tables.ts, or after another folder did. */
