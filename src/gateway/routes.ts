@@ -42,6 +42,8 @@ interface WriteRow {
   path: RegExp;
   kind: Kind;
   family: Family;
+  /** The documented members of the body (interface, sections 2.2 and 4). */
+  members: readonly string[];
   /** @param path the groups of the pattern */
   fields: (values: Values, path: readonly string[]) => WriteFields;
 }
@@ -70,6 +72,7 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/mint${END}`),
     kind: 'mint',
     family: 'nft',
+    members: ['toAddr', 'tokenId', 'tokenURI', 'metaData', 'extraData'],
     fields: (v, [contract]) => ({
       ...token(v),
       contractId: whole(contract),
@@ -81,6 +84,7 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/mint-sequential${END}`),
     kind: 'mint_sequential',
     family: 'nft',
+    members: ['toAddr', 'tokenURI', 'metaData', 'extraData'],
     fields: (v, [contract]) => ({ ...token(v), contractId: whole(contract) }),
   },
   {
@@ -88,6 +92,7 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/burn${END}`),
     kind: 'burn',
     family: 'nft',
+    members: ['tokenId'],
     fields: (v, [contract]) => ({ contractId: whole(contract), tokenId: whole(v.tokenId) }),
   },
   {
@@ -95,6 +100,7 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/tokens/(\\d+)/set-extra-data${END}`),
     kind: 'set_extra_data',
     family: 'nft',
+    members: ['extraData'],
     fields: (v, [contract, id]) => ({
       contractId: whole(contract),
       tokenId: whole(id),
@@ -106,6 +112,7 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/transfer-from${END}`),
     kind: 'transfer_from',
     family: 'nft',
+    members: ['fromAddr', 'toAddr', 'tokenId'],
     fields: (v, [contract]) => ({
       contractId: whole(contract),
       tokenId: whole(v.tokenId),
@@ -118,6 +125,7 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/operations\/(\d+)\/give\/?$/,
     kind: 'give',
     family: 'transaction',
+    members: ['toAddr', 'amount', 'reasonType'],
     fields: (v, [no]) => ({
       ...money({ ...v, fromAddr: null, feeAmount: null }),
       operationNo: whole(no),
@@ -128,6 +136,7 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/operations\/receive-from\/?$/,
     kind: 'receive_from',
     family: 'transaction',
+    members: ['fromAddr', 'amount', 'feeAmount', 'reasonType'],
     fields: (v) => money({ ...v, toAddr: null }),
   },
   {
@@ -135,6 +144,7 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/accounts\/transfer\/?$/,
     kind: 'transfer',
     family: 'transaction',
+    members: ['fromAddr', 'toAddr', 'amount', 'feeAmount', 'reasonType'],
     fields: (v) => money(v),
   },
 ];
@@ -163,6 +173,11 @@ function matchWrite(method: string, path: string): { row: WriteRow; groups: stri
     if (match) return { row, groups: match.slice(1) };
   }
   return undefined;
+}
+
+/** The members that the body of a write may have; undefined for the kind `other`. */
+export function membersOf({ method, path }: Request): readonly string[] | undefined {
+  return matchWrite(method, path)?.row.members;
 }
 
 /** The kinds of write that go to a host. */

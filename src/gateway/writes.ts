@@ -128,7 +128,7 @@ async function mustQueue(deps: WriteDeps, mayWait: boolean): Promise<boolean> {
 }
 
 /** Errors that apply to new writes only; a repeat still gets its first answer. */
-const NOT_FOR_REPEATS = ['key_limit', 'upstream_throttled', 'frozen'];
+const NOT_FOR_REPEATS = ['key_limit', 'member_not_allowed', 'upstream_throttled', 'frozen'];
 
 async function findRepeated(
   { findByIdempotencyKey }: WriteDeps,

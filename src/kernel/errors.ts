@@ -20,6 +20,10 @@ export const ERRORS = {
   unauthorized: { status: 401, title: 'A valid key is required: Authorization: Bearer thk_…' },
   forbidden: { status: 403, title: 'The key lacks the required scope' },
   key_limit: { status: 403, title: 'The write exceeds a limit of the key' },
+  member_not_allowed: {
+    status: 403,
+    title: 'A key with limits may send the documented members of a write, each once, and no other',
+  },
   frozen: {
     status: 403,
     title: 'Writes are frozen: repeat the write when an operator has allowed writes again',

@@ -16,6 +16,7 @@ const CONTRACT: Record<string, number> = {
   unauthorized: 401,
   forbidden: 403,
   key_limit: 403,
+  member_not_allowed: 403,
   frozen: 403,
   not_found: 404,
   method_not_allowed: 405,
