@@ -18,7 +18,11 @@ export interface Conclusion {
 
 const MESSAGE_MAX = 500;
 
-/** The idempotency key is released only after proof that nothing was applied. */
+/**
+ * The idempotency key is released only after proof that nothing was applied, and not by a refusal
+ * of the request. A refusal of the caller says nothing about the request, so the caller may repeat
+ * it with another credential.
+ */
 export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   const { operationId: id, outcome, answer, endedAt } = conclusion;
   const base = {
@@ -53,6 +57,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         errorStatus: outcome.status,
         errorCode: outcome.code === undefined ? null : String(outcome.code),
         errorMessage: outcome.message?.slice(0, MESSAGE_MAX) ?? null,
+        keyHeld: outcome.refuses === undefined,
       };
     case 'unavailable':
       return {

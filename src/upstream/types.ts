@@ -110,6 +110,8 @@ export type WriteOutcome =
       /** The service's own code (`199`, `invalid_grant`), or the status as text. */
       code: string;
       message: string;
+      /** What of the caller is refused; absent when the request itself is. */
+      refuses?: 'credential' | 'rights' | undefined;
     }
   | {
       class: 'unavailable';

@@ -108,6 +108,94 @@ it('A write during a Retry-After gets our 429 with the seconds left; a repeat ge
   expect(throttled.requests).toHaveLength(2);
 });
 
+const account = (status: string, code: string) =>
+  JSON.stringify({ status, error: { code, message: 'no' } });
+const nft = (status: number) => JSON.stringify({ status, error: [{ message: 'no' }] });
+const oauth = (detail: string) =>
+  JSON.stringify({ status: 400, error: { code: 400, message: 'no', detail } });
+const MINT = '/v1/chain/erc721/1/mint';
+const MINTED = { status: 200, body: `{"status":200,"data":{"tx_hash":"0x${'ab'.repeat(32)}"}}` };
+
+it.each<[string, string, ServiceAnswer, 'released' | 'kept']>([
+  ['an NFT body 401', MINT, { status: 200, body: nft(401) }, 'released'],
+  ['an NFT body 403', MINT, { status: 200, body: nft(403) }, 'released'],
+  ['HTTP 401', MINT, { status: 401, body: 'no' }, 'released'],
+  ['HTTP 403', MINT, { status: 403, body: '' }, 'released'],
+  ['an NFT body 422', MINT, { status: 200, body: nft(422) }, 'kept'],
+  ['an NFT body 404', MINT, { status: 200, body: nft(404) }, 'kept'],
+  ['406/401', GIVE, { status: 406, body: account('406', '401') }, 'released'],
+  ['406/401 under 200', GIVE, { status: 200, body: account('406', '401') }, 'released'],
+  ['401 of a transaction', GIVE, { status: 401, body: account('401', '401') }, 'released'],
+  ['403 of a transaction', GIVE, { status: 403, body: account('403', '7') }, 'released'],
+  ['406/198', GIVE, { status: 406, body: account('406', '198') }, 'kept'],
+  ['500/997', GIVE, { status: 500, body: account('500', '997') }, 'kept'],
+  ['invalid_token', GIVE, { status: 400, body: oauth('invalid_token') }, 'released'],
+  ['invalid_grant', GIVE, { status: 400, body: oauth('invalid_grant') }, 'released'],
+  ['unauthorized_client', GIVE, { status: 400, body: oauth('unauthorized_client') }, 'released'],
+  ['invalid_request', GIVE, { status: 400, body: oauth('invalid_request') }, 'kept'],
+])(
+  "After a refusal by %s of the caller's own token the key of a write is released or kept",
+  async (_title, path, refusal, expected) => {
+    const key = freshKey();
+    const as = (token: string) =>
+      rig.call('POST', path, {
+        headers: { authorization: `Bearer ${token}`, 'tallyhook-key': rig.secret, ...key },
+        body: path === MINT ? 'toAddr=x&tokenId=1&tokenURI=u' : BODY,
+      });
+    rig.answer(() => refusal);
+    const refused = await as('expired');
+    expect([refused.status, refused.bytes.toString()]).toEqual([refusal.status, refusal.body]);
+    const rejected = { state: 'rejected', keyHeld: expected === 'kept' };
+    expect(await operationOf(refused)).toMatchObject(rejected);
+    rig.answer(() => (path === MINT ? MINTED : SUCCESS));
+    const again = await as('good');
+    expect(again.headers['idempotency-replayed']).toBe(expected === 'kept' ? 'true' : undefined);
+    expect(rig.requests.map(({ headers }) => headers.authorization)).toEqual(
+      expected === 'kept' ? ['Bearer expired'] : ['Bearer expired', 'Bearer good'],
+    );
+    expect(await operationOf(again)).toMatchObject({
+      state: expected === 'kept' ? 'rejected' : 'accepted',
+      keyHeld: true,
+    });
+    expect((await as('good')).bytes).toEqual(again.bytes);
+    expect(await operationOf(refused)).toMatchObject(rejected);
+  },
+);
+
+it('A write that the managed token may not make is sent again under its key once it may', async () => {
+  const key = freshKey();
+  const owned = await open();
+  owned.answer(() => ({ status: 406, body: account('406', '401') }));
+  expect(await owned.give(key)).toMatchObject({ status: 406 });
+  owned.answer(() => SUCCESS);
+  expect(await owned.give(key)).toMatchObject({ status: 200 });
+});
+
+it("None of the gateway's own refusals uses an idempotency key", async () => {
+  const key = freshKey();
+  const owner = 'refused-by-gateway';
+  const keyOf = async (input: Partial<Parameters<typeof rig.keys.create>[0]>) => {
+    const { secret } = await rig.keys.create({ name: 'k', owner, scopes: ['gateway'], ...input });
+    return (body = BODY) => rig.give({ authorization: `Bearer ${secret}`, ...key }, body);
+  };
+  const [limited, good] = [await keyOf({ limits: { amount_per_call: '1' } }), await keyOf({})];
+  const reader = await keyOf({ scopes: ['read'] });
+  const order = { reason: 'test', by: owner };
+  const codes: string[] = [];
+  codes.push((await reader()).json.code);
+  codes.push((await limited()).json.code);
+  codes.push((await limited('{"amount":1,"AMOUNT":2}')).json.code);
+  codes.push(
+    (await rig.give({ authorization: `Bearer thk_${'x'.repeat(43)}`, ...key })).json.status,
+  );
+  await rig.operations.freeze(order);
+  codes.push((await good()).json.code);
+  await rig.operations.unfreeze(order);
+  expect(codes).toEqual(['forbidden', 'key_limit', 'member_not_allowed', '406', 'frozen']);
+  expect(rig.requests).toEqual([]);
+  expect(await good()).toMatchObject({ status: 200 });
+});
+
 it('An idempotency key is the same with and without quotes, and a repeat gets the same bytes', async () => {
   const key = freshKey();
   const first = await rig.give(key);

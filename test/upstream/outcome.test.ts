@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { classifyExchange } from '../../src/upstream/parse/outcome.ts';
+import { classifyExchange, isUnauthorized } from '../../src/upstream/parse/outcome.ts';
 import type { Answer, ForwardFamily } from '../../src/upstream/types.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -115,6 +115,57 @@ describe('An error of section 7.3', () => {
     [503, 'unknown'],
   ])('with HTTP %i and no body is %s', (status, expected) => {
     expect(classify(status, '', 'read')).toMatchObject({ class: expected });
+  });
+});
+
+describe('A refusal', () => {
+  it.each<[string, number, unknown, 'credential' | 'rights' | undefined]>([
+    ['7.1 401', 200, nft(401), 'credential'],
+    ['7.1 401 as text', 200, nft('401'), 'credential'],
+    ['7.1 403', 200, nft(403), 'rights'],
+    ['7.1 400', 200, nft(400), undefined],
+    ['7.1 404', 200, nft(404), undefined],
+    ['7.1 422', 200, nft(422), undefined],
+    ['7.2 406/401', 406, account('406', '401'), 'credential'],
+    ['7.2 406/401 as numbers', 200, account(406, 401), 'credential'],
+    ['7.2 406/401 under HTTP 500', 500, account('406', '401'), 'credential'],
+    ['7.2 406/403', 406, account('406', '403'), 'rights'],
+    ['7.2 401/401', 401, account('401', '401'), 'credential'],
+    ['7.2 403/any', 403, account('403', 'E7'), 'rights'],
+    ['7.2 400/401', 400, account('400', '401'), 'credential'],
+    ['7.2 500/997', 500, account('500', '997'), undefined],
+    ...[399, 398, 397, 396, 199, 198, 197, 196, 299, 298, 297, 296, 295, 294].map(
+      (code): [string, number, unknown, undefined] => [
+        `7.2 406/${code}`,
+        406,
+        account(406, code),
+        undefined,
+      ],
+    ),
+    ['7.3 invalid_token', 400, oauth(400, 'invalid_token'), 'credential'],
+    ['7.3 invalid_grant', 400, oauth(400, 'invalid_grant'), 'credential'],
+    ['7.3 unauthorized_client', 400, oauth(400, 'unauthorized_client'), 'rights'],
+    ['7.3 invalid_request', 400, oauth(400, 'invalid_request'), undefined],
+    ['7.3 unsupported_response_type', 400, oauth(400, 'unsupported_response_type'), undefined],
+    ['7.3 redirect_uri_mismatch', 400, oauth(400, 'redirect_uri_mismatch'), undefined],
+    ['7.3 401', 401, oauth(401, 'unauthorized'), 'credential'],
+    ['HTTP 401 with a page', 401, '<html>', 'credential'],
+    ['HTTP 401 of a standard server', 401, { error: 'invalid_token' }, 'credential'],
+    ['HTTP 403 with nothing', 403, '', 'rights'],
+    ['HTTP 403 with an error of the request', 403, account('406', '198'), undefined],
+    ['HTTP 404 with nothing', 404, '', undefined],
+    ['a code of a prototype', 406, account('406', 'constructor'), undefined],
+  ])('%s refuses the credential, the rights, or the request', (_title, http, body, refuses) => {
+    for (const family of ['transaction', 'nft', 'other'] as const) {
+      const outcome = classify(http, body, family);
+      expect(outcome).toMatchObject({ class: 'rejected' });
+      expect(outcome.class === 'rejected' && outcome.refuses).toBe(refuses);
+      expect(isUnauthorized(outcome)).toBe(refuses === 'credential');
+    }
+  });
+
+  it('that is no proof is no refusal: 500/401 is unknown', () => {
+    expect(classify(500, account('500', '401')).class).toBe('unknown');
   });
 });
 

@@ -60,10 +60,23 @@ function retryAtOf(answer: Answer, now: Instant): Instant | undefined {
   return parseRetryAfter(headerOf(answer, 'retry-after'), now, headerOf(answer, 'date'));
 }
 
-/** True when the credentials were refused: 401 of HTTP or body, and 406 with code 401. */
+/** True when the service refused the credential, such as an expired token. */
 export function isUnauthorized(outcome: WriteOutcome): boolean {
-  if (outcome.class !== 'rejected') return false;
-  return outcome.status === 401 || (outcome.status === 406 && outcome.code === '401');
+  return outcome.class === 'rejected' && outcome.refuses === 'credential';
+}
+
+/** The statuses and codes of all error families that refuse the caller, not the request. */
+const CALLER_REFUSALS = new Map<string, 'credential' | 'rights'>([
+  ['401', 'credential'],
+  ['403', 'rights'],
+  ['invalid_token', 'credential'],
+  ['invalid_grant', 'credential'],
+  ['unauthorized_client', 'rights'],
+]);
+
+function rejected(status: number, code: string, message: string): WriteOutcome {
+  const refuses = CALLER_REFUSALS.get(String(status)) ?? CALLER_REFUSALS.get(code);
+  return { class: 'rejected', status, code, message, ...(refuses ? { refuses } : {}) };
 }
 
 function classifyAnswer(answer: Answer, family: ForwardFamily, now: Instant): WriteOutcome {
@@ -125,15 +138,14 @@ function classifyError(error: Envelope & { shape: 'error' }, httpStatus: number)
   const { status, code, message } = error;
   // 500/997, invalid parameter, is the one failure that cannot follow an applied write.
   if (REFUSALS.includes(status) || (status === 500 && code === '997'))
-    return { class: 'rejected', status, code, message };
+    return rejected(status, code, message);
   return unknown(status >= 500 || httpStatus >= 500 ? 'server_error' : 'unexpected', httpStatus);
 }
 
 /** Classifies by the HTTP status an answer whose body has none of the service's shapes. */
 function classifyStatus(answer: Answer, envelope: Envelope, family: ForwardFamily): WriteOutcome {
   const { status } = answer;
-  if (REFUSALS.includes(status))
-    return { class: 'rejected', status, code: String(status), message: '' };
+  if (REFUSALS.includes(status)) return rejected(status, String(status), '');
   if (status >= 500) return unknown('server_error', status);
   // Reads have other shapes, too: token records, redirects to the login page.
   if (family === 'read' && status < 400) return { class: 'accepted' };

@@ -8,7 +8,7 @@ import type { Json } from '../../kernel/json.ts';
 import type { ExchangeResult } from '../http/exchange.ts';
 import type { InconclusiveCause, Observation } from '../types.ts';
 import { type Envelope, parseEnvelope, recordIn } from './envelope.ts';
-import { classifyExchange, isUnauthorized, rateSignalOf } from './outcome.ts';
+import { classifyExchange, rateSignalOf } from './outcome.ts';
 import {
   type MaintenanceRecord,
   maintenanceRecord,
@@ -130,7 +130,7 @@ export function failureCause(exchanged: ExchangeResult): InconclusiveCause {
     case 'not_sent':
       return 'unreachable';
     case 'rejected':
-      return isUnauthorized(outcome) || outcome.status === 403 ? 'unauthorized' : 'refused';
+      return outcome.refuses ? 'unauthorized' : 'refused';
     case 'unknown':
       if (['reset', 'timeout', 'aborted'].includes(outcome.cause)) return 'unreachable';
       return outcome.cause === 'server_error' ? 'error' : 'unreadable';
