@@ -2,7 +2,7 @@
  * Periods closed with their report, signed by another owner, and reopened with a reason. A close is
  * a proposal and the signature its approval, by the rule of two owners that decisions follow.
  */
-import type { Tx } from '../../db/connect.ts';
+import type { Queryable, Tx } from '../../db/connect.ts';
 import { isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import { approve, type Person, propose } from '../../operations/operations.ts';
@@ -62,16 +62,18 @@ export function makePeriods(deps: Deps): Periods {
       assertOwner(by.owner);
       const from = input.from && (await store.instantOf(db, input.from, timeZone));
       const to = await store.instantOf(db, input.to, timeZone);
-      const lastEnd = await store.findLastEnd(db);
-      const period = periodToClose({ from, to }, lastEnd);
-      const content = must(await readContent(deps, period), 'content');
+      const newest = await store.findNewest(db);
+      const period = periodToClose({ from, to }, newest?.periodTo ?? null);
+      // The content has what the close before did not know, so it is of that close only.
+      const follows = async (q: Queryable) => (await store.findNewest(q))?.id === newest?.id;
+      const content = await readContent(deps, period, follows);
+      if (!content) throw changedMeanwhile();
       const obstacles = obstaclesOf(content, input.signOffs);
       if (input.dryRun) return { ...period, closed: undefined, content, obstacles };
       assertClosable(obstacles);
       const closed = await db.begin(async (tx) => {
         await store.lockPeriods(tx);
-        if ((await store.findLastEnd(tx)) !== lastEnd)
-          throw new Failure('conflict', 'another period was closed or reopened meanwhile');
+        if (!(await follows(tx))) throw changedMeanwhile();
         return closePeriod(deps, tx, { period, content, input }, by);
       });
       return { ...period, closed, content, obstacles };
@@ -87,7 +89,7 @@ export function makePeriods(deps: Deps): Periods {
     reopen: (id, reason, by) =>
       db.begin(async (tx) => {
         const period = await lockPeriod(tx, id);
-        assertReopenable(period, await store.findLastEnd(tx));
+        assertReopenable(period, await store.findNewest(tx));
         const at = clock.now();
         await store.insertPeriodAction(tx, id, { action: 'reopened', reason }, by, at);
         const reopened = must(await store.findPeriod(tx, id), 'reopened period');
@@ -96,6 +98,10 @@ export function makePeriods(deps: Deps): Periods {
         return reopened;
       }),
   };
+}
+
+function changedMeanwhile(): Failure {
+  return new Failure('conflict', 'another period was closed or reopened meanwhile; close again');
 }
 
 async function lockPeriod(tx: Tx, id: string): Promise<store.ClosedPeriod> {

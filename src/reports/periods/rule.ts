@@ -117,11 +117,11 @@ export function assertSignable({ id, state }: { id: string; state: PeriodState }
 
 /** @throws Failure `conflict` unless it is in force and the newest one */
 export function assertReopenable(
-  { id, state, periodTo }: { id: string; state: PeriodState; periodTo: Instant },
-  lastEnd: Instant | null,
+  { id, state }: { id: string; state: PeriodState },
+  newest: { id: string } | undefined,
 ): void {
   if (state === 'reopened') throw new Failure('conflict', `${id} is reopened`, { period_id: id });
-  if (periodTo === lastEnd) return;
+  if (id === newest?.id) return;
   const why = `${id} is followed by closed periods: reopen them first, the newest one before all`;
   throw new Failure('conflict', why, { period_id: id });
 }

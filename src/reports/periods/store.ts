@@ -90,11 +90,14 @@ function inForce(sql: Sql) {
     where a.period_id = p.id and a.action = 'reopened')`;
 }
 
-/** The end of the newest period in force; null without one. */
-export async function findLastEnd({ sql }: Queryable): Promise<Instant | null> {
-  const rows = await sql<{ last: Instant | null }[]>`
-    select max(p.period_to) as last from tallyhook.periods p where ${inForce(sql)}`;
-  return rows[0]?.last ?? null;
+/** The newest period in force. A period that is closed again has another id. */
+export async function findNewest({
+  sql,
+}: Queryable): Promise<Pick<ClosedPeriod, 'id' | 'periodTo'> | undefined> {
+  const rows = await sql<Pick<ClosedPeriod, 'id' | 'periodTo'>[]>`
+    select p.id, p.period_to from tallyhook.periods p where ${inForce(sql)}
+    order by p.period_to desc limit 1`;
+  return rows[0];
 }
 
 /** What people have to do with periods. */

@@ -171,6 +171,39 @@ describe('Periods are consecutive', () => {
   });
 });
 
+describe('A close that takes long', () => {
+  /** Ann's close, whose transaction begins only when `open` was called. */
+  function slowClose(from: number | undefined, to: number) {
+    const { db, clock, ids, outbox, settings } = world;
+    const { promise: isOpen, resolve: open } = Promise.withResolvers<void>();
+    const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
+    const begin: typeof db.begin = async (...args) => {
+      read();
+      await isOpen;
+      return db.begin(...args);
+    };
+    const slow = makePeriods({ db: { ...db, begin }, reads: db, clock, ids, outbox, settings });
+    const input = { ...(from === undefined ? {} : { from: { at: from } }), to: { at: to } };
+    const closing = slow.close({ ...input, signOffs: [] }, ann);
+    return { closing: expect(closing).rejects.toMatchObject({ code: 'conflict' }), isRead, open };
+  }
+
+  it('is refused if the period before it was reopened and closed again to the same end', async () => {
+    const first = await close(START, END);
+    await lateGive(7);
+    world.clock.set(END + DAY);
+    const second = slowClose(undefined, END + DAY);
+    await second.isRead;
+    await periods.reopen(first.closed?.id ?? '', 'a give was forgotten', bob);
+    const again = await close(START, END);
+    second.open();
+    await second.closing;
+    const next = await close(undefined, END + DAY);
+    expect(again.closed).toMatchObject({ periodTo: END, state: 'closed' });
+    expect(next.content.prior_period).toMatchObject({ closed_until: isoText(END), total: 0 });
+  });
+});
+
 describe('The database itself', () => {
   const insert = (columns: object) =>
     world.insert('periods', {

@@ -105,16 +105,16 @@ describe('What prevents the close of a period', () => {
 });
 
 describe('What may happen to a closed period', () => {
-  it.each<[PeriodState, number, string | undefined, string | undefined]>([
-    // state, end of the newest period in force (its own is 20), signature, reopening
-    ['closed', 20, undefined, undefined],
-    ['closed', 30, undefined, 'conflict'],
-    ['signed', 20, 'conflict', undefined],
-    ['signed', 30, 'conflict', 'conflict'],
-    ['reopened', 20, 'conflict', 'conflict'],
-  ])('%s, with the newest end %i: sign %s, reopen %s', (state, lastEnd, sign, reopen) => {
-    const period = { id: 'per_1', state, periodTo: 20 };
+  it.each<[PeriodState, string, string | undefined, string | undefined]>([
+    // state, newest period in force (it is per_1), signature, reopening
+    ['closed', 'per_1', undefined, undefined],
+    ['closed', 'per_2', undefined, 'conflict'],
+    ['signed', 'per_1', 'conflict', undefined],
+    ['signed', 'per_2', 'conflict', 'conflict'],
+    ['reopened', 'per_2', 'conflict', 'conflict'],
+  ])('%s, with the newest %s: sign %s, reopen %s', (state, newest, sign, reopen) => {
+    const period = { id: 'per_1', state };
     expect(outcomeOf(() => assertSignable(period))).toBe(sign);
-    expect(outcomeOf(() => assertReopenable(period, lastEnd))).toBe(reopen);
+    expect(outcomeOf(() => assertReopenable(period, { id: newest }))).toBe(reopen);
   });
 });
