@@ -770,7 +770,7 @@ CREATE INDEX "operation_effects_by_account" ON "tallyhook"."operation_effects" U
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("idempotency_key","owner") WHERE key_held;--> statement-breakpoint
 CREATE INDEX "operations_by_released_key" ON "tallyhook"."operations" USING btree ("idempotency_key") WHERE idempotency_key is not null and not key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree (lower(tx_hash)) WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_time" ON "tallyhook"."operations" USING btree ("recorded_at");--> statement-breakpoint
 CREATE INDEX "operations_by_state" ON "tallyhook"."operations" USING btree ("state","recorded_at","kind");--> statement-breakpoint
 CREATE INDEX "operations_by_kind" ON "tallyhook"."operations" USING btree ("kind","recorded_at");--> statement-breakpoint
@@ -780,7 +780,7 @@ CREATE INDEX "operations_by_contract" ON "tallyhook"."operations" USING btree ("
 CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","recorded_at") WHERE contract_id is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference","recorded_at") WHERE reference is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE tx_hash is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree (lower(tx_hash)) WHERE tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id",lower(to_addr)) WHERE contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_conflict" ON "tallyhook"."operations" USING btree ("conflict_key") WHERE conflict_key is not null and state in ('sending', 'unknown');--> statement-breakpoint

@@ -837,7 +837,7 @@ CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING b
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);
-CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
+CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_kind ON tallyhook.operations USING btree (kind, recorded_at);
 CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference, recorded_at) WHERE (reference IS NOT NULL);
 CREATE INDEX operations_by_released_key ON tallyhook.operations USING btree (idempotency_key) WHERE ((idempotency_key IS NOT NULL) AND (NOT key_held));
@@ -850,7 +850,7 @@ CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (
 CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
 CREATE INDEX operations_open_conflict ON tallyhook.operations USING btree (conflict_key) WHERE ((conflict_key IS NOT NULL) AND (state = ANY (ARRAY['sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, lower(to_addr)) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
-CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
+CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
 CREATE INDEX period_actions_by_period ON tallyhook.period_actions USING btree (period_id, id);

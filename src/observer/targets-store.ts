@@ -62,7 +62,7 @@ export async function scheduleOpen(
       select lower(e.account) as name, 'wallet' as kind, substr(e.account, 8) as addr,
         null::numeric as contract_id, null::numeric as token_id, o.changed_at
       from open o join tallyhook.operation_effects e on e.operation_id = o.id
-      where e.account like 'wallet:0x%' and length(e.account) = 49
+      where e.account like 'wallet:%'
       union all
       select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id,
         changed_at

@@ -111,7 +111,7 @@ export const operations = tallyhook.table(
       .on(t.txAppNo, t.txLogNo)
       .where(sql`source = 'report' and tx_log_no is not null`),
     uniqueIndex('operations_reported_hash')
-      .on(t.txHash)
+      .on(sql`lower(tx_hash)`)
       .where(sql`source = 'report' and tx_hash is not null`),
     // Lists, newest first. Those of columns that most writes lack are partial.
     index('operations_by_time').on(t.recordedAt),
@@ -131,7 +131,7 @@ export const operations = tallyhook.table(
       .on(t.reference, t.recordedAt)
       .where(sql`reference is not null`),
     index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
-    index('operations_by_hash').on(t.txHash).where(sql`tx_hash is not null`),
+    index('operations_by_hash').on(sql`lower(tx_hash)`).where(sql`tx_hash is not null`),
     // Open writes on a token; those on a wallet are found by their effects.
     index('operations_open_token')
       .on(t.contractId, t.tokenId, sql`lower(to_addr)`)

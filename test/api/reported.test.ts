@@ -98,6 +98,27 @@ describe('One report', () => {
     expect((await report({ ...minted, token_id: '5' })).body.code).toBe('conflict');
   });
 
+  it('A mint whose hash is reported again in other letters is the same mint', async () => {
+    const minted = (tx_hash: string) => ({
+      ...{ kind: 'mint', tx_hash, contract_id: '13', token_id: '1', to_addr: ADDR_A },
+      ...{ token_uri: 'https://example.com/t', occurred_at: '2026-01-02T00:00:00.000Z' },
+    });
+    const [lower, upper] = [`0x${'ab'.repeat(32)}`, `0X${'AB'.repeat(32)}`];
+    const first = await report(minted(lower));
+    const second = await report(minted(upper));
+    expect([second.status, second.body.id, second.body.tx_hash]).toEqual([
+      ...[200, first.body.id, lower],
+    ]);
+    const found = await api.call('GET', `/api/operations?tx_hash=${upper}`);
+    expect(found.body.data).toMatchObject([{ id: first.body.id, tx_hash: lower }]);
+    const other = await report({ ...minted(`0x${'cd'.repeat(32)}`), token_id: '2' });
+    const set = `set tx_hash = '${upper}' where id = '${other.body.id}'`;
+    const again = api.database.owner.sql.unsafe(`update tallyhook.operations ${set}`);
+    await expect(again).rejects.toMatchObject({
+      ...{ code: '23505', constraint_name: 'operations_reported_hash' },
+    });
+  });
+
   it.each([
     [{ kind: 'other' }, 'kind'],
     [{ amount: '0' }, 'amount'],

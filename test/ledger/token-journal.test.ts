@@ -205,6 +205,11 @@ it.each([
   expect(journalOf(lines).lines()).toEqual(journal);
 });
 
+it('A write whose hash was seen in other letters is what was seen, and nothing returned', () => {
+  const seen = ['10 seen A', '20 seen B old HOP1', '30 op1 move A B sent 29', '31 seen B'];
+  expect(journalOf(seen).lines()).toEqual(['10 elsewhere opening A', '19 op1 transfer A B']);
+});
+
 it('A write of our own is not taken for what happened elsewhere before it was sent', () => {
   const lines = ['10 seen A', '20 seen B', '30 seen A', '40 op1 move A B sent 39', '41 seen B'];
   expect(journalOf(lines).lines()).toEqual([

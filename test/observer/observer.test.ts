@@ -173,6 +173,16 @@ describe('A target of an open operation', () => {
     expect(await observationsOf({ kind: 'wallet', addr: operatorAddr })).toHaveLength(1);
   });
 
+  it('is polled whatever its address begins with', async () => {
+    const observer = await world.openObserver();
+    const addrs = [`0X${'A'.repeat(40)}`, 'T'.repeat(42), `bc1q${'z'.repeat(38)}`];
+    for (const [n, toAddr] of addrs.entries())
+      await record({ ...give('accepted', -5), id: `op_${n}`, toAddr });
+    await observer.runOnce(world.clock.now());
+    for (const addr of addrs)
+      expect(await observationsOf({ kind: 'wallet', addr: addr.toLowerCase() })).toHaveLength(1);
+  });
+
   it('is polled once after a change, not repeatedly', async () => {
     const observer = await world.openObserver();
     await observer.add(world.database.db, [world.wallet]);

@@ -3,6 +3,7 @@
  * and the tokens of known contracts. Bounded; it reads within the budget of polls.
  */
 import type { Db } from '../../db/connect.ts';
+import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import {
   listContracts,
   listTokens,
@@ -120,7 +121,7 @@ function differenceOf(
   if (!held) return 'not_here';
   if (!shown) return 'not_shown';
   const isSame =
-    held.owner?.toLowerCase() === shown.owner.toLowerCase() &&
-    (held.lastTxHash ?? '') === shown.lastTxHash;
+    sameAddress(held.owner, shown.owner) &&
+    txHashKey(held.lastTxHash ?? '') === txHashKey(shown.lastTxHash);
   return isSame ? undefined : 'changed';
 }

@@ -7,7 +7,7 @@
  * in whatever order writes become known, and a write that explains a movement made elsewhere
  * replaces it.
  */
-import { sameAddress } from '../../kernel/addresses.ts';
+import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 
@@ -193,7 +193,7 @@ function placeOf(
   // What a later write shows stands a millisecond before that.
   const since = (sentAt ?? before?.effectiveAt ?? 0) - 1;
   const same =
-    like.find((one) => txHash !== null && one.txHash === txHash) ??
+    like.find((one) => sameTxHash(one.txHash, txHash)) ??
     like.find(({ effectiveAt }) => effectiveAt >= at) ??
     like.findLast(({ effectiveAt }) => effectiveAt >= since);
   if (!same) return at;

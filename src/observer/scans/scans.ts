@@ -5,6 +5,7 @@
  * bounded number of times.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, Upstream } from '../../upstream/upstream.ts';
@@ -59,7 +60,7 @@ interface ScanDeps {
 }
 
 function scanName(contractId: bigint, creator: string | undefined): string {
-  return `scan:${contractId}:${creator?.toLowerCase() ?? '*'}`;
+  return `scan:${contractId}:${creator === undefined ? '*' : addressKey(creator)}`;
 }
 
 /** Schedules a scan of a contract, not later than `at`, by the creator of our tokens if known. */

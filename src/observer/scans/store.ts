@@ -39,7 +39,7 @@ export async function listKnownTokens(
  */
 export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
   const rows = await db.sql<{ creator: string }[]>`
-    select distinct creator from (
+    select min(creator) as creator from (
       select (select t.creator from tallyhook.tokens t
         where t.contract_id = ${contractId.toString()}::numeric and t.token_id = o.token_id
           and length(t.creator) = 42) as creator
@@ -51,7 +51,7 @@ export async function findCreator(db: Queryable, contractId: bigint): Promise<st
         and o.effective_basis = 'answer' and o.outcome = 'executed'
       order by o.recorded_at desc limit 20) c
     where creator is not null
-    limit 2`;
+    group by lower(creator) limit 2`;
   return rows.length === 1 ? rows[0]?.creator : undefined;
 }
 

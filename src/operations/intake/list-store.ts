@@ -1,5 +1,6 @@
 /** SQL of the list of operations, and of the count of those that are open. */
 import type { Queryable, Sql } from '../../db/connect.ts';
+import { addressKey, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { isProposed } from '../decisions/proposed-store.ts';
 import type { Operation } from '../operation.ts';
@@ -38,7 +39,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
     (select o.id from tallyhook.operations o
     where ${rows} ${listConditions(sql, f)}
     order by o.recorded_at desc, o.id desc limit ${f.limit})`;
-  const key = f.addr?.toLowerCase();
+  const key = f.addr === undefined ? undefined : addressKey(f.addr);
   // Two parts, since one index finds the payer and another the receiver.
   const parties: ReturnType<Sql>[] =
     key === undefined
@@ -79,7 +80,7 @@ function listConditions(sql: Sql, f: OperationFilter) {
     ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
     ${token ? sql`and o.token_id = ${token}::numeric` : sql``}
     ${txLogNo ? few(sql`p.tx_log_no = ${txLogNo}::numeric`) : sql``}
-    ${txHash ? few(sql`p.tx_hash = ${txHash}`) : sql``}
+    ${txHash ? few(sql`lower(p.tx_hash) = ${txHashKey(txHash)}`) : sql``}
     ${
       idempotencyKey
         ? few(sql`p.idempotency_key = ${idempotencyKey} and p.key_held

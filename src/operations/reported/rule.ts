@@ -6,7 +6,7 @@
  * refused until the reporter names that operation or declares the report distinct; otherwise one
  * write could be counted twice.
  */
-import { addressKey } from '../../kernel/addresses.ts';
+import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Kind, Operation, State, WriteFields } from '../operation.ts';
@@ -55,7 +55,8 @@ const CANDIDATES_MAX = 10;
 
 /** Identifies the transaction at the service. */
 export function transactionKey(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): string {
-  return report.txHash === null ? `${report.txAppNo}/${report.txLogNo}` : report.txHash;
+  const { txAppNo, txLogNo, txHash } = report;
+  return txHash === null ? `${txAppNo}/${txLogNo}` : txHashKey(txHash);
 }
 
 export function judgeReport(report: Report, { sameNumber, named, alike }: Matches): Judgement {
@@ -134,8 +135,8 @@ function differencesOf(report: Report, operation: Operation): string[] {
   const check = (name: string, equal: boolean) => {
     if (!equal) differs.push(name);
   };
-  check('from_addr', sameParty(fields.fromAddr, operation.fromAddr));
-  check('to_addr', sameParty(fields.toAddr, operation.toAddr));
+  check('from_addr', sameAddress(fields.fromAddr, operation.fromAddr));
+  check('to_addr', sameAddress(fields.toAddr, operation.toAddr));
   check('operation_no', fields.operationNo === operation.operationNo);
   check('contract_id', fields.contractId === operation.contractId);
   check('token_id', agrees(fields.tokenId, operation.tokenId));
@@ -150,10 +151,6 @@ function differencesOf(report: Report, operation: Operation): string[] {
     check('reference', agrees(report.reference, operation.reference));
   }
   return differs;
-}
-
-function sameParty(a: string | null, b: string | null): boolean {
-  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
 }
 
 /** A fact that only one side has is no difference. */

@@ -3,6 +3,7 @@
  * the numbers it adds to others.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import { addressKey, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
 import { FOREIGN_ANSWER } from '../conclusion.ts';
@@ -30,7 +31,7 @@ export async function listSameNumber(
   const numbers = reports.flatMap(({ txAppNo: app, txLogNo: no }) =>
     no === null ? [] : [{ app, no }],
   );
-  const hashes = reports.flatMap(({ txHash }) => txHash ?? []);
+  const hashes = reports.flatMap(({ txHash }) => (txHash === null ? [] : txHashKey(txHash)));
   // `offset 0` keeps each lookup on its index, also with a plan made while the table was small.
   const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
@@ -44,7 +45,7 @@ export async function listSameNumber(
       select found.id from unnest(${hashes}::text[]) as x(hash)
       cross join lateral (
         select p.id from tallyhook.operations p
-        where p.tx_hash is not null and p.tx_hash = x.hash offset 0) found))
+        where p.tx_hash is not null and lower(p.tx_hash) = x.hash offset 0) found))
     order by o.recorded_at, o.id`;
   const found = new Map<string, Operation[]>();
   for (const operation of rows) {
@@ -77,8 +78,8 @@ export async function listAlike(
   const rows = reports.map(({ n, report: { kind, occurredAt, fields } }) => ({
     n,
     kind,
-    from: fields.fromAddr?.toLowerCase() ?? '',
-    to: fields.toAddr?.toLowerCase() ?? '',
+    from: addressKey(fields.fromAddr ?? ''),
+    to: addressKey(fields.toAddr ?? ''),
     no: fields.operationNo,
     contract: fields.contractId,
     token: fields.tokenId,

@@ -1,5 +1,6 @@
 /** SQL of drifts and their history. */
 import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Cause, Prepared } from './cause.ts';
@@ -82,7 +83,7 @@ export async function listDrifts(
     from tallyhook.drifts where true
       ${state ? ofState : sql``}
       ${cause ? sql`and cause = ${cause}` : sql``}
-      ${addr ? sql`and wallet_key = ${addr.toLowerCase()}` : sql``}
+      ${addr ? sql`and wallet_key = ${addressKey(addr)}` : sql``}
       ${assignee ? sql`and assignee = ${assignee}` : sql``}
       ${
         age

@@ -2,7 +2,7 @@
  * How a token ends the executed writes on it: the chain completed or failed them, or what the token
  * shows later says so. Pure.
  */
-import { sameAddress } from '../../kernel/addresses.ts';
+import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import {
@@ -45,7 +45,7 @@ export function endingOf(
     if (kind === 'burn') return endingOfBurn(operation, observed.lastHash, others);
     return endingOfReplaced(operation, token, observed, others);
   }
-  if (txHash !== null && txHash === token.lastTxHash) {
+  if (sameTxHash(txHash, token.lastTxHash)) {
     if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
     if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
     return undefined;
@@ -83,7 +83,8 @@ function endingOfReplaced(
 ): Ending | undefined {
   if (others.some((other) => isAtWork(other, observed))) return undefined;
   const before = preImageOf(operation)?.lastTxHash ?? undefined;
-  const hasChanged = token === 'absent' || (before !== undefined && before !== token.lastTxHash);
+  const hasChanged =
+    token === 'absent' || (before !== undefined && !sameTxHash(before, token.lastTxHash));
   if (operation.state === 'executed' && hasChanged)
     return { to: 'settled', cause: 'it was executed, and the token changed again' };
   if (others.some((other) => mayHaveDone(other, operation))) return undefined;
@@ -155,6 +156,5 @@ export function takerOf(
   const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
   // Ids ascend in time.
   const [newest, ...others] = burns.toSorted((a, b) => at(b) - at(a) || (a.id < b.id ? 1 : -1));
-  const isShown = newest?.txHash != null && newest.txHash === lastHash;
-  return others.length === 0 || isShown ? newest : undefined;
+  return others.length === 0 || sameTxHash(newest?.txHash, lastHash) ? newest : undefined;
 }

@@ -3,7 +3,7 @@
  * write with the observed one, its hash, and the effects of other operations. Pure.
  */
 
-import { sameAddress } from '../../kernel/addresses.ts';
+import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
@@ -187,7 +187,7 @@ function effectBefore(operation: Operation, image: PreImage): boolean | undefine
 function mayHaveChanged(operation: Operation, other: Operation, image: PreImage | undefined) {
   if (other.kind !== operation.kind || other.outcome === 'not_executed') return false;
   const { txHash, settledAt } = other;
-  const isShown = txHash !== null && txHash === image?.lastTxHash && image.status === COMPLETE;
+  const isShown = sameTxHash(txHash, image?.lastTxHash) && image?.status === COMPLETE;
   return !isShown && !(settledAt !== null && image?.at != null && settledAt <= image.at);
 }
 
@@ -203,8 +203,8 @@ export function hashChange(
   hash: string | null,
   others: readonly Operation[],
 ): HashChange {
-  if (hash !== null && hash === preImageOf(operation)?.lastTxHash) return 'none';
-  const owner = others.find(({ txHash }) => txHash !== null && txHash === hash);
+  if (sameTxHash(hash, preImageOf(operation)?.lastTxHash)) return 'none';
+  const owner = others.find(({ txHash }) => sameTxHash(txHash, hash));
   if (!owner) return 'new';
   const sentAt = operation.sentAt ?? operation.recordedAt;
   return (owner.answeredAt ?? owner.recordedAt) <= sentAt ? 'none' : 'other';

@@ -4,7 +4,7 @@
  * status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
  */
 
-import { sameAddress } from '../../kernel/addresses.ts';
+import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
@@ -141,7 +141,7 @@ export function causeOf(
   operations: readonly Operation[],
   since: Instant | undefined,
 ): string | undefined {
-  const hashed = operations.find((o) => o.txHash !== null && o.txHash === token.lastTxHash);
+  const hashed = operations.find(({ txHash }) => sameTxHash(txHash, token.lastTxHash));
   if (type === 'token.status_changed') return hashed?.id;
   const able = operations.filter(
     (operation) =>

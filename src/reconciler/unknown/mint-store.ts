@@ -3,6 +3,7 @@
  * looked up in scalar subqueries: a join planned while a table was small would scan it all later.
  */
 import { asJson, type Queryable } from '../../db/connect.ts';
+import { txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ListedToken } from './mint-rule.ts';
 
@@ -29,7 +30,10 @@ export async function knownOf(
 ): Promise<Map<bigint, TokenKnown>> {
   if (tokens.length === 0) return new Map();
   const contract = contractId.toString();
-  const input = tokens.map(({ tokenId, hash }) => ({ id: tokenId.toString(), hash }));
+  const input = tokens.map(({ tokenId, hash }) => ({
+    id: tokenId.toString(),
+    hash: hash && txHashKey(hash),
+  }));
   const rows = await db.sql<TokenKnown[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(input)}::jsonb) as x(id numeric, hash text)
@@ -44,11 +48,11 @@ export async function knownOf(
           where p.contract_id = ${contract}::numeric and p.token_id = x.id
           union
           select p.id, p.kind, p.outcome, p.contract_id from tallyhook.operations p
-          where p.tx_hash = nullif(x.hash, '') offset 0) o
+          where lower(p.tx_hash) = nullif(x.hash, '') offset 0) o
         where o.kind in ('mint', 'mint_sequential') and o.contract_id = ${contract}::numeric
           and o.outcome <> 'not_executed') as claimed_by,
       (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
-        where o.tx_hash = nullif(x.hash, '')) as hash_of,
+        where lower(o.tx_hash) = nullif(x.hash, '')) as hash_of,
       least(
         (select min(l.started_at) from tallyhook.observations l
           where l.target = ${`token:${contract}:`} || x.id and l.result = 'seen'),

@@ -1,5 +1,6 @@
 /** Resolves unknown NFT writes by observations of their token. */
 import type { Tx } from '../../db/connect.ts';
+import { sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { listObservations, type UnprocessedObservation } from '../../observer/observer.ts';
 import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
@@ -50,7 +51,7 @@ export async function evaluateNftWrites(
     }
     const { outcome, cause } = found;
     // With several open writes on the token the owner of the hash is not known.
-    const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
+    const owned = others.some((other) => sameTxHash(other.txHash, hash));
     const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
     const [startedAt, endedAt] = [observation.startedAt, observation.endedAt];
     const evidence = { observation: observation.id, cause };

@@ -1,5 +1,6 @@
 /** SQL of the explanation of one wallet: its roll-forward by kind, and its drifts. */
 import type { Tx } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /** Sums of the entries of one kind and reason. */
@@ -44,7 +45,7 @@ export async function balanceBefore(tx: Tx, addr: string, at: Instant): Promise<
     from (select lower(account) as account_key, min(effective_at) as known_from
       from tallyhook.posting_requests
       where kind = 'opening' and posted_at is not null
-        and lower(account) = ${`wallet:${addr.toLowerCase()}`} group by 1) k`;
+        and lower(account) = ${`wallet:${addressKey(addr)}`} group by 1) k`;
   return rows[0]?.balance ?? null;
 }
 
@@ -56,7 +57,7 @@ export async function listMovements(tx: Tx, { addr, from, to }: WalletPeriod): P
     from tallyhook.accounts a
     join tallyhook.entries e on e.account_id = a.id
     join tallyhook.transactions t on t.id = e.transaction_id
-    where lower(a.name) = ${`wallet:${addr.toLowerCase()}`} and a.asset = 'service_token'
+    where lower(a.name) = ${`wallet:${addressKey(addr)}`} and a.asset = 'service_token'
       and e.effective_at >= ${isoText(from)} and e.effective_at < ${isoText(to)}
     group by 1, 2 order by 1, 2`;
 }
@@ -72,7 +73,7 @@ export async function listDriftsOf(
     select id, addr, amount, amount_min as min, amount_max as max, state, cause, window_from,
       window_to, closed_at
     from tallyhook.drifts
-    where wallet_key = ${addr.toLowerCase()} and window_to < ${isoText(to)}
+    where wallet_key = ${addressKey(addr)} and window_to < ${isoText(to)}
       and (closed_at is null or closed_at >= ${isoText(from)})
     order by window_to, id limit ${DRIFTS_MAX}`;
 }
@@ -88,6 +89,6 @@ export interface LastObservation {
 export async function lastObservation(tx: Tx, addr: string): Promise<LastObservation | undefined> {
   const rows = await tx.sql<LastObservation[]>`
     select observed_balance, observed_at, ledger_at_observation, verdict
-    from tallyhook.wallets where key = ${addr.toLowerCase()}`;
+    from tallyhook.wallets where key = ${addressKey(addr)}`;
   return rows[0];
 }

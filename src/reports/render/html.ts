@@ -20,7 +20,7 @@ import { dayText, localText, withLocal } from './local-time.ts';
 import { PAGE_STYLE } from './style.ts';
 
 /** An operation, a drift, or a wallet; a hash is longer than an address. */
-const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|0x[0-9a-zA-Z]{40})\b/g;
+const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|[0-9a-zA-Z]{42})\b/g;
 const VIEWS: Record<string, string> = { op: 'operations', drf: 'drifts' };
 
 /** @param consoleUrl of the console, to which operations, drifts and wallets link */

@@ -13,6 +13,20 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
   const moved = token({ owner: addr(2), lastTxHash: HASH_B });
   it.each([
     ['Its hash complete settles it', 'transfer_from', token(), early, 'settled'],
+    [
+      'Its hash in other letters settles it',
+      'transfer_from',
+      token({ lastTxHash: HASH_A.toUpperCase() }),
+      early,
+      'settled',
+    ],
+    [
+      'Its hash in other letters fails it, and no other write is blamed',
+      'transfer_from',
+      token({ status: 3, lastTxHash: HASH_A.toUpperCase() }),
+      late,
+      'failed',
+    ],
     ['Its hash failed fails it', 'transfer_from', token({ status: 3 }), early, 'failed'],
     ['Its hash pending leaves it', 'transfer_from', token({ status: 0 }), late, undefined],
     ['Its hash in progress leaves it', 'mint', token({ status: 2 }), late, undefined],
@@ -185,6 +199,13 @@ describe('How a write ends that the token does not prove under a later hash', ()
       undefined,
     ],
     [
+      'A transfer waits while the hash is the one from before it, in other letters',
+      write('accepted', transfer),
+      { ...token({ lastTxHash: HASH_A.toUpperCase() }), ...owned },
+      [],
+      undefined,
+    ],
+    [
       'A transfer waits when the owner is another one',
       write('accepted', transfer),
       movedOn,
@@ -243,6 +264,7 @@ describe('Which of several burns removed an absent token', () => {
   const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
   it.each([
     ['The newest if its hash was observed last', HASH_B, [newer, older], newer],
+    ['The newest if its hash in other letters was', HASH_B.toUpperCase(), [older, newer], newer],
     ['Unknown if the hash of an older one was observed last', HASH_A, [newer, older], undefined],
     [
       'Unknown if the hash of none of several was observed last',

@@ -75,6 +75,13 @@ describe('The finding about an unknown write on a token', () => {
 
   it.each([
     ['The hash of the pre-image is no change', HASH_A, [], 'none'],
+    ['The hash of the pre-image in other letters is no change', HASH_A.toUpperCase(), [], 'none'],
+    [
+      'The hash of a later operation in other letters is its',
+      HASH_B.toUpperCase(),
+      [1_500],
+      'other',
+    ],
     ['A hash of no known operation is new', HASH_B, [], 'new'],
     ['The hash of an earlier known operation is no change', HASH_B, [500], 'none'],
     ['The hash of a later known operation is of another', HASH_B, [1_500], 'other'],

@@ -39,7 +39,7 @@ const BASES: Record<string, string> = {
 export function causeWords(cause: string): unknown {
   const basis = /^evidence: (\w+)$/.exec(cause)?.[1];
   if (basis && BASES[basis]) return BASES[basis];
-  const [before, addr, after] = cause.split(/(0x[!-~]{40})/);
+  const [before, addr, after] = cause.split(/\b([0-9a-z]{42})\b/i);
   return addr ? html`${before}<${WalletLink} addr=${addr} />${after}` : (ERRORS[cause] ?? cause);
 }
 

@@ -61,9 +61,9 @@ function stateOf(state: string): Record<string, string> {
 /** What the API is to search for a text. */
 function filterOf(text: string): Record<string, string> {
   if (text === '') return {};
-  if (/^0x[0-9a-zA-Z]{40}$/.test(text)) return { addr: text };
-  if (/^0x[0-9a-zA-Z]{64}$/.test(text)) return { tx_hash: text };
-  return /^\d+$/.test(text) ? { tx_log_no: text } : { reference: text };
+  if (/^\d+$/.test(text)) return { tx_log_no: text };
+  if (/^[0-9a-z]{42}$/i.test(text)) return { addr: text };
+  return /^[0-9a-z]{66}$/i.test(text) ? { tx_hash: text } : { reference: text };
 }
 
 export default function Operations(_: ViewProps) {

@@ -68,7 +68,7 @@ export default function Quarantine(_: ViewProps) {
 
 function subjectOf({ kind, id }: Subject) {
   if (kind === 'operation') return html`<${Code} text=${id} href=${`/operations/${id}`} />`;
-  const addr = /^wallet:(0x.+)$/.exec(id)?.[1];
+  const addr = /^wallet:(.+)$/.exec(id)?.[1];
   return addr ? html`<${WalletLink} addr=${addr} />` : html`<${Code} text=${id} />`;
 }
 

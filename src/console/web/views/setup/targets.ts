@@ -5,14 +5,14 @@ export type Target =
   | { kind: 'contract'; contract_id: string }
   | { kind: 'token'; contract_id: string; token_id: string };
 
-/** `0x…` is a wallet, `12` a contract, `12/34` a token; undefined for anything else. */
+/** 42 characters are a wallet, `12` a contract, `12/34` a token; undefined for anything else. */
 export function targetOf(text: string): Target | undefined {
   const [, contract, token] = /^(\d{1,78})(?:\s*[/,;\s]\s*(\d{1,78}))?$/.exec(text) ?? [];
   const plain = (digits: string) => digits.replace(/^0+(?=\d)/, '');
   if (contract && token)
     return { kind: 'token', contract_id: plain(contract), token_id: plain(token) };
   if (contract) return { kind: 'contract', contract_id: plain(contract) };
-  return /^0x[!-~]{40}$/.test(text) ? { kind: 'wallet', addr: text } : undefined;
+  return /^[!-~]{42}$/.test(text) ? { kind: 'wallet', addr: text } : undefined;
 }
 
 const HEADER = 'addr,contract_id,token_id';
