@@ -7,14 +7,15 @@
 -- recorded and the open writes are returned.
 --
 -- result: sending or queued (recorded); key_in_use, frozen, key_used_since_backup, day_limit, queue_full (refused);
--- others_open (with the writes in `open`); lease_lost for the whole call.
+-- throttled (refused, with the deadline of the service in `open`, in milliseconds; another daemon may have received
+-- it); others_open (with the writes in `open`); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
 returns table (n int, result text, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
 -- Planning each call costs more than executing it.
 set plan_cache_mode = force_generic_plan as $$
-declare frozen boolean; queue_length int;
+declare frozen boolean; blocked_until timestamptz; queue_length int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
@@ -24,8 +25,9 @@ begin
     return query select -1, 'lease_lost', null::jsonb;
     return;
   end if;
-  frozen := exists (select from tallyhook.freezes f where f.released_at is null
-    and f.cause <> 'failover');
+  select exists (select from tallyhook.freezes f where f.released_at is null and f.cause <> 'failover'),
+    (select q.blocked_until from tallyhook.quota q where q.name = 'app-write' and q.blocked_until > at)
+    into frozen, blocked_until;
   queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
@@ -48,7 +50,8 @@ begin
         where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
       -- Writes that may queue keep their order per wallet and token.
       i.state = 'queued' or i."expiresAt" is not null and (
-        exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+        blocked_until is not null
+        or exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
           where lower(e.account) = any(i.users) and e.unsettled and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
         or i."conflictKey" is not null and exists (select from tallyhook.operations o
@@ -72,6 +75,7 @@ begin
       when c.over_day_limit then 'day_limit'
       when c.must_queue and queue_length >= queue_max then 'queue_full'
       when c.must_queue then 'queued'
+      when blocked_until is not null then 'throttled'
       when c.others_open then 'others_open'
       else 'sending' end as result
     from checked c
@@ -116,6 +120,7 @@ begin
   )
   select d.n, case when d.result in ('sending', 'queued') and r.id is null then 'key_in_use' else d.result end,
     case d.result
+      when 'throttled' then to_jsonb(floor(extract(epoch from blocked_until) * 1000))
       when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
         'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,

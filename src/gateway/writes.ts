@@ -67,6 +67,9 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
   }
   if ('held' in recorded) return replayResponse(recorded.held, fingerprint);
   if ('queued' in recorded) return queuedResponse(recorded.queued);
+  // Another daemon received the deadline.
+  if ('throttledUntil' in recorded)
+    throw throttledFailure(recorded.throttledUntil, deps.clock.now());
   const { forwarded, operation } = await sendAndConclude(deps, {
     operationId: recorded.id,
     method: request.method,

@@ -62,6 +62,11 @@ export interface Observer extends Watches {
   probeOnce(now: Instant): Promise<Instant>;
   /** Adds targets. */
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
+  /**
+   * Adds a target that the caller polls now; the observer polls it from that instant on. False
+   * while a deadline of polls stands.
+   */
+  addForFirstPoll(db: Db, ref: TargetRef, dueAt: Instant): Promise<boolean>;
   /** When the next poll is due that no daemon has begun; null without targets. */
   nextPollAt(): Promise<Instant | null>;
   /** The present price of a poll, and the intervals that follow for steady targets. */
@@ -160,6 +165,10 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addTargets(on, refs.map(toTarget), clock.now()),
+    addForFirstPoll(on, ref, dueAt) {
+      const times = { now: clock.now(), dueAt };
+      return on.single((q) => store.addForFirstPoll(q, toTarget(ref), times));
+    },
     sampleMinute: makeSamples(db, upstream.budget, pricing),
     async noteRead(ref, seen) {
       const target = targetName(ref);

@@ -121,6 +121,30 @@ export async function addTargets(
     where o.idle or o.next_poll_at = ${isoText(NEVER)}`;
 }
 
+/**
+ * Adds a target that the caller is about to poll itself, or makes it pending; others poll it from
+ * that instant on. False, and nothing is changed, while a deadline of polls stands, which another
+ * daemon may have received.
+ */
+export async function addForFirstPoll(
+  { sql }: Queryable,
+  { name, kind, addr, contractId, tokenId }: NewTarget,
+  { now, dueAt }: { now: Instant; dueAt: Instant },
+): Promise<boolean> {
+  const added = await sql`
+    insert into tallyhook.targets as o
+      (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
+    select ${name}, ${kind}, ${addr}, ${text(contractId)}::numeric, ${text(tokenId)}::numeric,
+      ${isoText(dueAt)}::timestamptz, true, ${isoText(now)}::timestamptz
+    where not exists (select from tallyhook.quota
+      where name = 'polls' and blocked_until > ${isoText(now)})
+    on conflict (name) do update set pending = true,
+      next_poll_at = least(o.next_poll_at, excluded.next_poll_at)`;
+  return added.count > 0;
+}
+
+const text = (no: bigint | null) => (no === null ? null : no.toString());
+
 /** Stops polling those of the targets that no operation touches. */
 export async function deleteUntouched({ sql }: Tx, names: readonly string[]): Promise<void> {
   await sql`

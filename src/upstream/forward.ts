@@ -13,7 +13,7 @@ import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Quota } from './rate/quota.ts';
-import type { Answer, Forwarded, ForwardRequest, TrafficClass, WriteOutcome } from './types.ts';
+import type { Answer, Forwarded, ForwardRequest, WriteOutcome } from './types.ts';
 
 interface ForwardDeps {
   transport: Transport;
@@ -85,7 +85,7 @@ function isLimited({ host }: ForwardRequest): boolean {
 async function sendOnce(
   { transport, budget, hosts, metrics }: ForwardDeps,
   request: ForwardRequest,
-  cls: TrafficClass,
+  cls: 'app-read' | 'app-write',
   deadlineAt: Instant,
   authorization: string | undefined,
 ): Promise<Forwarded> {

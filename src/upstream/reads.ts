@@ -130,9 +130,12 @@ async function read<T>(
   signal: AbortSignal | undefined,
 ): Promise<Observation<T>> {
   const { budget, metrics } = deps;
+  const waits = budget.free() <= 0;
   const release = await budget.acquire(priority, signal);
   if (!release) return withoutSlot(deps);
   try {
+    // The caller has read the deadlines; while it waited, another daemon may have received one.
+    if (waits && !(await maySendNow(deps))) return withoutSlot(deps);
     const observation = await send(deps, request, signal);
     const { result } = observation;
     metrics.upstreamRequests.inc({
@@ -167,12 +170,22 @@ async function send<T>(
   const isRefused = (exchanged: ExchangeResult) =>
     isUnauthorized(classifyExchange(exchanged, 'read'));
   const mayResend = async () => {
+    if (!(await maySendNow(deps))) return false;
     budget.charge();
     return true;
   };
   const managed = await sendWithManagedToken(token, limits, sendOnce, isRefused, mayResend);
   if ('failure' in managed) return withoutToken(deps, managed.failure, startedAt);
   return classifyRead(managed.result, parser);
+}
+
+/** False while a deadline of polls stands, or when that cannot be read. */
+async function maySendNow({ quota }: ReadsDeps): Promise<boolean> {
+  const read = await quota.sync().then(
+    () => true,
+    () => false,
+  );
+  return read && quota.blockedUntil('polls') === undefined;
 }
 
 function withoutToken<T>(

@@ -8,8 +8,11 @@ import type { Json } from '../kernel/json.ts';
 /** The purpose of a poll, in the order in which waiting polls are served. */
 export type Priority = 'unknown' | 'pending' | 'steady';
 
-/** Traffic whose deadlines are kept apart: our own polls, reads of apps, writes of apps. */
-export type TrafficClass = 'polls' | 'app-read' | 'app-write';
+/**
+ * Traffic whose deadlines are kept apart: our own polls, reads of apps, writes of apps, and
+ * requests for the managed client token.
+ */
+export type TrafficClass = 'polls' | 'app-read' | 'app-write' | 'client-token';
 
 /** What survives a restart, one row for each class. */
 export interface QuotaState {

@@ -9,7 +9,7 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import { basicCredentials, fetchClientToken, type TokenFetchDeps } from './auth/credentials.ts';
+import { basicCredentials, fetchClientToken } from './auth/credentials.ts';
 import { ClientToken } from './auth/token.ts';
 import { forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
@@ -107,9 +107,16 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   });
   const budget = new Budget({ quota, clock, metrics }, settings);
   const basic = basicCredentials(deps.clientId, deps.clientSecret);
-  const onSignal: TokenFetchDeps['onSignal'] = (signal) => budget.record('polls', signal);
-  const fetchDeps = { transport, auth: hosts.auth, basic, clock, timeoutMs: readTimeoutMs };
-  const fetchToken = () => fetchClientToken({ ...fetchDeps, onSignal });
+  const fetchToken = () =>
+    fetchClientToken({
+      ...{ transport, auth: hosts.auth, basic, clock, timeoutMs: readTimeoutMs },
+      async blockedUntil() {
+        // Tokens are fetched seldom. What cannot be read is as it was.
+        await quota.sync().catch(() => {});
+        return quota.blockedUntil('client-token');
+      },
+      onSignal: (signal) => budget.record('client-token', signal),
+    });
   const token = new ClientToken({ fetchToken, clock, random, log });
   const shared = { transport, token, budget, quota, hosts, clock, metrics, readTimeoutMs };
   let open = 0;

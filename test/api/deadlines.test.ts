@@ -12,7 +12,12 @@ it('Deadlines of the service are removed with a reason and the scope admin', asy
     });
   const { status, body } = await clear(undefined, 'lifted by their support');
   expect(status).toBe(200);
-  expect(body.blocked_until).toEqual({ polls: null, app_read: null, app_write: null });
+  expect(body.blocked_until).toEqual({
+    polls: null,
+    app_read: null,
+    app_write: null,
+    client_token: null,
+  });
   expect((await clear()).body.code).toBe('invalid_request');
   expect((await clear(await api.keyFor('manage', 'gateway', 'read'), 'x')).body.code).toBe(
     'forbidden',

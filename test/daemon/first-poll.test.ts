@@ -30,8 +30,16 @@ const burn = (tokenId: bigint | null): WriteRoute => ({
   fields: { contractId: 1n, tokenId },
 });
 
+interface Given {
+  free?: number;
+  firstPollMs?: number;
+  ownWallets?: string[];
+  /** A deadline of polls stands that another daemon received. */
+  blocked?: boolean;
+}
+
 /** A pre-image source whose polls are answered by the test. */
-function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?: string[] } = {}) {
+function preImages(settings: Given = {}) {
   const clock = manualClock(AT);
   let free = settings.free ?? 2;
   const polled: string[] = [];
@@ -55,7 +63,10 @@ function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?:
     budget: { free: () => free, nextAt: () => AT + 500, ratePerS: () => 2 },
   } as unknown as Upstream;
   const observer = {
-    add: async (_db: unknown, refs: readonly TargetRef[]) => void added.push(...refs),
+    addForFirstPoll: async (_db: unknown, ref: TargetRef) => {
+      added.push(ref);
+      return settings.blocked !== true;
+    },
     noteRead: async () => {},
   } as unknown as Observer;
   const preImage = makePreImages({
@@ -167,6 +178,7 @@ it('A pre-image is empty at once when those that wait use up the budget in time'
 it.each([
   ['when the budget has no free request in time', { free: 0, firstPollMs: 400 }],
   ['when first polls are disabled', { firstPollMs: 0 }],
+  ['while a deadline stands that another daemon received', { blocked: true }],
 ])('A pre-image is empty %s', async (_what, settings) => {
   const { preImage, polled } = preImages(settings);
   expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });

@@ -15,7 +15,7 @@ import { isSql } from './sql.ts';
  * read through its public module or its tables.ts.
  */
 const MAY_READ: Record<string, string> = {
-  operations: 'daemons keys',
+  operations: 'daemons keys quota',
   ledger:
     'approvals decisions drift_actions drifts operations period_actions periods ' +
     'quarantine_releases transitions',

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import type { ExchangeRequest } from '../../src/upstream/http/exchange.ts';
-import type { TrafficClass } from '../../src/upstream/types.ts';
+import type { Transport } from '../../src/upstream/http/transport.ts';
 import { closeAll, post, transportWith } from './rig.ts';
 import { http, requestsIn, startRaw } from './service.ts';
 
@@ -15,8 +15,10 @@ const send = (bytes: string) => (socket: Socket) => void socket.write(bytes);
 async function open(answer: (socket: Socket, nth: number) => void) {
   const service = await startRaw((socket, nth) => answer(socket, nth));
   const transport = transportWith();
-  const exchange = (cls: TrafficClass = 'app-write', more: Partial<ExchangeRequest> = {}) =>
-    transport.exchange(cls, post(service.origin(), more));
+  const exchange = (
+    cls: Parameters<Transport['exchange']>[0] = 'app-write',
+    more: Partial<ExchangeRequest> = {},
+  ) => transport.exchange(cls, post(service.origin(), more));
   return { service, exchange };
 }
 

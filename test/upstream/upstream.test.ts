@@ -16,7 +16,7 @@ import {
   upstreamTo,
   wallet,
 } from './rig.ts';
-import { type Reply, startScripted } from './service.ts';
+import { type Reply, startScripted, TOKEN_PATH } from './service.ts';
 
 afterEach(closeAll);
 
@@ -102,6 +102,47 @@ describe('A Retry-After', () => {
     await other?.forward(give(clock.now()));
     await one?.syncQuota();
     expect(one?.blockedUntil('app-write')).toBe(clock.now() + 60_000);
+  });
+
+  it('that another daemon received stops a poll that waited for budget meanwhile', async () => {
+    const quota = memoryQuotaStore();
+    const clock = manualClock();
+    const slowRead = gate();
+    const service = await startScripted(async ({ method }) => {
+      if (method !== 'GET') return slow;
+      await slowRead.opened;
+      return ok(wallet);
+    });
+    const one = await upstreamTo(service.origin, clock, { quota });
+    const settings = { concurrencyMax: 1 };
+    const { upstream } = await upstreamTo(service.origin, clock, { quota, settings });
+    const first = upstream.account(ADDR, 'steady');
+    const waiting = upstream.account(ADDR, 'steady');
+    await one.upstream.forward(give(clock.now()));
+    slowRead.open();
+    expect(await first).toMatchObject({ result: 'seen' });
+    expect(await waiting).toMatchObject({ cause: 'throttled' });
+    expect(service.count(ACCOUNT)).toBe(1);
+  });
+
+  it('that another daemon received for a client token stops its fetch, and no other request', async () => {
+    const quota = memoryQuotaStore();
+    const clock = manualClock();
+    const tokens = { throttled: false };
+    const service = await startScripted(
+      () => DONE,
+      () => (tokens.throttled ? slow : [200, { access_token: 'token', expires_in: 86_400 }]),
+    );
+    const [one, other, third] = await Promise.all(
+      [1, 2, 3].map(() => upstreamTo(service.origin, clock, { quota })),
+    ).then((opened) => opened.map(({ upstream }) => upstream));
+    await other?.forward(give(clock.now()));
+    tokens.throttled = true;
+    expect((await one?.forward(give(clock.now())))?.answer?.status).toBe(429);
+    const until = clock.now() + 60_000;
+    expect((await third?.forward(give(clock.now())))?.outcome).toMatchObject({ retryAt: until });
+    expect(service.count(TOKEN_PATH)).toBe(2);
+    expect((await other?.forward(give(clock.now())))?.outcome.class).toBe('accepted');
   });
 
   it('received by a read of an app does not stop writes', async () => {

@@ -19,7 +19,7 @@ import type { Upstream } from '../../upstream/upstream.ts';
 
 interface Deps {
   db: Db;
-  observer: Pick<Observer, 'add' | 'noteRead'>;
+  observer: Pick<Observer, 'addForFirstPoll' | 'noteRead'>;
   upstream: Pick<Upstream, 'account' | 'token' | 'budget'>;
   clock: Clock;
   pause: (ms: number) => Promise<void>;
@@ -151,16 +151,18 @@ function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | unde
 }
 
 async function poll(
-  { db, observer, upstream }: Deps,
+  { db, observer, upstream, clock, firstPollMs }: Deps,
   target: Target,
   name: string,
 ): Promise<LastSeen | undefined> {
+  // Another daemon may have received a deadline. The observer polls it if this poll fails.
+  const dueAt = clock.now() + firstPollMs;
+  if (!(await observer.addForFirstPoll(db, target, dueAt))) return undefined;
   const observation =
     target.kind === 'wallet'
       ? await upstream.account(target.addr, 'unknown')
       : await upstream.token(target.contractId, target.tokenId, 'unknown');
   if (observation.result === 'inconclusive') return undefined;
-  await observer.add(db, [target]);
   await observer.noteRead(target, observation);
   return observation.result === 'seen'
     ? { name, at: observation.startedAt, seen: { ...observation.record } }

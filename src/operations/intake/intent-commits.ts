@@ -28,7 +28,9 @@ import { type Attempt, type Intent, type RecordRow, recordIntents } from './stor
 import type { UnconfirmedIntents } from './unconfirmed.ts';
 
 export type Verdict =
-  | { verdict: Exclude<RecordRow['result'], 'others_open' | 'lease_lost'> }
+  | { verdict: Exclude<RecordRow['result'], 'others_open' | 'throttled' | 'lease_lost'> }
+  /** The service asked writes to wait until then. */
+  | { verdict: 'throttled'; until: Instant }
   /** The open writes that this commit found on its wallets and token, or recorded there. */
   | { verdict: 'others_open'; open: SentWrite[] }
   | { verdict: 'retry' };
@@ -141,11 +143,13 @@ function union(one: readonly SentWrite[], other: readonly SentWrite[]): SentWrit
   return [...new Map([...one, ...other].map((write) => [write.id, write])).values()];
 }
 
-function verdictOf({ row: { result }, attempt }: Result): Verdict {
+function verdictOf({ row: { result, open }, attempt }: Result): Verdict {
   switch (result) {
     case 'others_open':
     case 'lease_lost':
       return { verdict: 'retry' };
+    case 'throttled':
+      return { verdict: 'throttled', until: Number(open) };
     case 'day_limit':
       // Earlier writes of the same call count here, but may not have been recorded.
       return attempt.dayMoved > movedBy(attempt.intent.fields)

@@ -40,6 +40,8 @@ export type Recorded =
   | { id: string; sendDeadlineAt: Instant; ambiguous: boolean }
   /** In `queued`: `claimQueued` returns it later. */
   | { queued: Operation }
+  /** Nothing was recorded: the service asked writes to wait until then. */
+  | { throttledUntil: Instant }
   /** Nothing was recorded: this operation holds the idempotency key. */
   | { held: reads.KeyedOperation };
 
@@ -90,6 +92,8 @@ export function makeIntentRecorder(deps: Deps) {
         }
         case 'queued':
           return { queued: queuedOperation(intent, candidate.at) };
+        case 'throttled':
+          return { throttledUntil: result.until };
         case 'key_in_use':
           return { held: await holderOf(db, intent) };
         case 'frozen':

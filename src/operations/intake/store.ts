@@ -62,9 +62,10 @@ export interface RecordRow {
     | 'key_used_since_backup'
     | 'day_limit'
     | 'queue_full'
+    | 'throttled'
     | 'others_open'
     | 'lease_lost';
-  /** The open writes of `others_open`. */
+  /** The open writes of `others_open`, or the deadline of `throttled`. */
   open: Json;
 }
 

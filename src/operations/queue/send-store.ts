@@ -21,9 +21,15 @@ export async function listSends(db: Queryable, operationId: string): Promise<Sen
     from tallyhook.sends where operation_id = ${operationId} order by n limit 1000`;
 }
 
+/** Whether the service asked writes to wait; another daemon may have received that. */
+export function isThrottled({ sql }: Queryable, at: Instant) {
+  return sql`exists (select from tallyhook.quota
+    where name = 'app-write' and blocked_until > ${isoText(at)})`;
+}
+
 /**
  * Records one more send of the operation. False when it may not be sent again: another daemon sends
- * it, its deadline has passed, or its outcome is known.
+ * it, its deadline has passed, its outcome is known, or the service asked writes to wait.
  */
 export async function insertSend(
   tx: Tx,
@@ -45,7 +51,7 @@ export async function insertSend(
       ${send.after}
     from tallyhook.operations o
     where o.id = ${send.operationId} and o.state = 'sending' and o.daemon_id = ${send.daemonId}
-      and o.send_deadline_at > ${at}
+      and o.send_deadline_at > ${at} and not ${isThrottled(tx, send.startedAt)}
     returning n`;
   return rows.length === 1;
 }

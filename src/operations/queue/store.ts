@@ -5,6 +5,7 @@ import { mayBeSent } from '../freeze-store.ts';
 import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
+import { isThrottled } from './send-store.ts';
 
 /** A queued write that was moved to `sending`, with the request to send. */
 export interface QueuedSend {
@@ -81,7 +82,10 @@ export async function listOpenOn(
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** Moves queued writes to `sending`, each with its transition and its send. */
+/**
+ * Moves queued writes to `sending`, each with its transition and its send; none while the service
+ * asks writes to wait.
+ */
 export async function sendQueued(
   tx: Tx,
   claims: readonly { id: string; ambiguous: boolean }[],
@@ -96,7 +100,7 @@ export async function sendQueued(
       update tallyhook.operations o set state = 'sending', sent_at = ${at},
         send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
         daemon_id = ${send.daemonId}, ambiguous = x.ambiguous
-      from x where o.id = x.id and o.state = 'queued'
+      from x where o.id = x.id and o.state = 'queued' and not ${isThrottled(tx, send.at)}
       returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference,
         o.method, o.path,
         o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at

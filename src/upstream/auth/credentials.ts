@@ -16,19 +16,23 @@ export function basicCredentials(clientId: string, clientSecret: string): string
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
 }
 
-export interface TokenFetchDeps {
+interface TokenFetchDeps {
   transport: Transport;
   auth: Host;
   basic: string;
   clock: Clock;
   timeoutMs: number;
+  /** The deadline before which nothing is fetched; another daemon may have received it. */
+  blockedUntil: () => Promise<Instant | undefined>;
   /** Receives what every fetch says about limits. */
   onSignal: (signal: RateSignal) => Promise<void>;
 }
 
 /** Fetches a client token (interface, section 4.4, row 1). Never rejects. */
 export async function fetchClientToken(deps: TokenFetchDeps): Promise<TokenFetch> {
-  const { transport, auth, basic, clock, timeoutMs, onSignal } = deps;
+  const { transport, auth, basic, clock, timeoutMs, blockedUntil, onSignal } = deps;
+  const retryAt = await blockedUntil();
+  if (retryAt !== undefined) return { failure: { cause: 'throttled', retryAt } };
   const headers = {
     authorization: basic,
     'content-type': 'application/x-www-form-urlencoded',

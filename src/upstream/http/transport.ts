@@ -5,15 +5,17 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { TrafficClass } from '../types.ts';
 import { makeConnectors } from './connect.ts';
 import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 import { makeWriteConnections } from './write-connections.ts';
 
+/** Traffic that has connections of its own. */
+type Connections = 'polls' | 'app-read' | 'app-write';
+
 export interface Transport {
   /** Runs one exchange. Never rejects. */
   exchange(
-    cls: TrafficClass,
+    cls: Connections,
     request: Omit<ExchangeRequest, 'bodyBytesMax'>,
   ): Promise<ExchangeResult>;
   /** Refuses new exchanges, waits for open ones, which end by their deadlines, and disconnects. */

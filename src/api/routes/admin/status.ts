@@ -29,6 +29,7 @@ export const budget = z
         polls: instant.nullable(),
         app_read: instant.nullable(),
         app_write: instant.nullable(),
+        client_token: instant.nullable(),
       })
       .openapi({
         description: 'Deadlines that the service set with Retry-After, per class of request',
@@ -220,6 +221,7 @@ export function budgetOutput(upstream: ApiDeps['upstream']) {
       polls: instantText(upstream.blockedUntil('polls') ?? null),
       app_read: instantText(upstream.blockedUntil('app-read') ?? null),
       app_write: instantText(upstream.blockedUntil('app-write') ?? null),
+      client_token: instantText(upstream.blockedUntil('client-token') ?? null),
     },
   };
 }
