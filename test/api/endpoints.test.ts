@@ -72,6 +72,53 @@ describe('An endpoint', () => {
     expect(await seenBy(await api.keyFor('read'))).toEqual([origin, origin]);
   });
 
+  it('A key of another owner sees times and statuses of attempts, and nothing that the receiver answered', async () => {
+    const key = await api.keyFor('manage', 'read');
+    const { body } = await api.call('POST', '/api/endpoints', { key, body: { url } });
+    await api.call('POST', `/api/endpoints/${body.id}/test`, { key });
+    const listed = await api.call('GET', `/api/deliveries?endpoint_id=${body.id}`);
+    const id = String(listed.body.data[0]?.id);
+    const at = '2026-01-02T03:04:05.000Z';
+    const answered = [
+      { n: 1, status: 302, error: null, body: 'answer-body', headers: { location: '/answer-url' } },
+      { n: 2, status: null, error: 'timeout', body: null, headers: null },
+    ];
+    for (const { n, status, error, body: text, headers } of answered)
+      await api.database.owner.sql`
+        insert into tallyhook.attempts (delivery_id, at, n, duration_ms, status, result, error,
+          response_body, response_headers)
+        values (${id.slice(4)}, ${at}, ${n}, 7, ${status}, 'retry', ${error}, ${text},
+          ${headers === null ? null : JSON.stringify(headers)}::text::json)`;
+    const path = `/api/deliveries/${id}/attempts`;
+    const seenBy = async (reader: string) =>
+      (await api.call('GET', path, { key: reader })).body.data;
+    const common = {
+      at: expect.stringMatching(/^2026-01-02T03:04:05/),
+      duration_ms: 7,
+      result: 'retry',
+    };
+    const all = answered.map(({ n, status, error, body: text, headers }) => ({
+      ...common,
+      ...{ n, status, error, response_body: text, response_headers: headers },
+    }));
+    const none = { error: null, response_body: null, response_headers: null };
+    const least = answered.map(({ n, status }) => ({ ...common, ...none, n, status }));
+    const [admin, other] = [await api.keyFor('admin'), await api.keyFor('read')];
+    expect(await seenBy(key)).toEqual(all);
+    expect(await seenBy(admin)).toEqual(all);
+    expect(await seenBy(other)).toEqual(least);
+    for (const surface of [
+      `/api/deliveries/${id}`,
+      '/api/deliveries?limit=500',
+      '/api/endpoints?limit=500',
+      `/api/endpoints/${body.id}/activity`,
+      '/api/events?limit=500',
+    ])
+      expect((await api.call('GET', surface, { key: other })).text).not.toMatch(/answer-|timeout/);
+    await api.call('DELETE', `/api/endpoints/${body.id}`, { key });
+    expect([await seenBy(key), await seenBy(admin)]).toEqual([least, all]);
+  });
+
   it('A change of origin removes the headers and names them, unless they are given', async () => {
     const headers = { 'x-token': 'very secret', 'x-other': 'value' };
     const made = await api.call('POST', '/api/endpoints', { body: { url, headers } });

@@ -230,6 +230,37 @@ it("An endpoint's secrets in a response are redacted before it is stored", async
   expect(log[0]?.responseBody).toBe('[secret] and [secret]');
 });
 
+it('Secrets that a receiver repeats in headers, a body, or where it redirects are not stored, however written', async () => {
+  const authorization = `Basic ${Buffer.from('shop-user:pass&word').toString('base64')}`;
+  const created = await rig.subscribe('/hook', { headers: { Authorization: authorization } });
+  const bare = String(created.secret).slice('whsec_'.length);
+  const bytes = Buffer.from(bare, 'base64');
+  const spelled = [encodeURIComponent(bare), bytes.toString('hex'), bytes.toString('base64url')];
+  const body = `${JSON.stringify({ got: bytes.toString('latin1') })} pass&amp;word <b>shop-user</b>`;
+  const location = `/login?key=${spelled[0]}&user=shop-user&h=${spelled[1]}`;
+  const headers = { location, server: spelled[2] ?? '' };
+  rig.receiver.behave({ do: 'answer', status: 302, headers, body });
+  await deliverOne();
+  const { log } = await only(created.endpoint.id);
+  expect(log[0]).toMatchObject({
+    responseBody: '{"got":"[secret]"} [secret] <b>[secret]</b>',
+    responseHeaders: {
+      location: '/login?key=[secret]&user=[secret]&h=[secret]',
+      server: '[secret]',
+    },
+  });
+});
+
+it('A secret is not stored in part where the response is cut', async () => {
+  const created = await rig.subscribe('/hook');
+  const secret = String(created.secret);
+  const cut = webhookDefaults.send.keepBytesMax - 30;
+  rig.receiver.behave({ do: 'answer', status: 500, body: `${' '.repeat(cut)}${secret}` });
+  await deliverOne();
+  const { log } = await only(created.endpoint.id);
+  expect(log[0]?.responseBody?.trim()).toBe('[secret]');
+});
+
 it('Tokens in the URL of an endpoint are redacted in a response, its names are not', async () => {
   const { endpoint } = await rig.subscribe('/webhooks/T0123456789ABCDEF?key=s%C3%A9cret&v=1');
   const location = '/webhooks/T0123456789ABCDEF/login?key=s%C3%A9cret&v=1';

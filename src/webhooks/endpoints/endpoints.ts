@@ -88,6 +88,11 @@ export function makeEndpoints(deps: EndpointsDeps) {
         throw new Failure('forbidden', 'the endpoint belongs to another owner');
     },
 
+    /** False for an endpoint that was deleted. */
+    async isOwner(id: string, owner: string): Promise<boolean> {
+      return (await store.findEndpoint(db.orm, id))?.createdBy === owner;
+    },
+
     /** Cancels its pending deliveries. @throws Failure `not_found` */
     async deleteEndpoint(id: string): Promise<void> {
       if (!(await store.deleteEndpoint(db.orm, id, clock.now()))) throw new Failure('not_found');

@@ -14,7 +14,7 @@ import {
 } from '../../http/fields.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { requireOwner } from './endpoints.ts';
+import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
 
 const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
 const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
@@ -53,7 +53,10 @@ const attempt = z
     result: z.string(),
     status: z.int().nullable(),
     error: z.string().nullable().openapi({ description: 'Why there is no HTTP status' }),
-    response_body: z.string().nullable().openapi({ description: 'Beginning of the body' }),
+    response_body: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Beginning of the body, without the secrets of the endpoint' }),
     response_headers: anyJson,
   })
   .openapi('Attempt');
@@ -106,12 +109,20 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     method: 'get',
     path: '/api/deliveries/{id}/attempts',
     summary: 'List the first 200 attempts of a delivery, oldest first',
+    description:
+      'What the receiver answered is shown to the owner of the endpoint and to admin keys; others ' +
+      'see times and statuses, and null for the rest.',
     request,
     response: 'The attempts',
     schema: pageOf(attempt),
-    async handle({ params }) {
+    async handle({ params }, caller) {
+      const { endpointId } = await webhooks.getDelivery(params.id);
+      const isVisible = await isOwnOrAdmin(webhooks, endpointId, caller);
       const attempts = await webhooks.listAttempts(params.id);
-      return { data: attempts.map(attemptOutput), next_cursor: null };
+      return {
+        data: attempts.map((row) => attemptOutput(isVisible ? row : withoutAnswer(row))),
+        next_cursor: null,
+      };
     },
   });
   addActions(router, webhooks);
@@ -166,6 +177,11 @@ function deliveryOutput(row: Delivery) {
     created_at: instantText(row.createdAt),
     finished_at: instantText(row.finishedAt),
   };
+}
+
+/** A receiver's answer may name its own secrets. */
+function withoutAnswer(row: Attempt): Attempt {
+  return { ...row, error: null, responseBody: null, responseHeaders: null };
 }
 
 function attemptOutput(row: Attempt) {

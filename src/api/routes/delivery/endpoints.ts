@@ -243,6 +243,11 @@ export async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, ca
   if (!caller.scopes.includes('admin')) await webhooks.requireOwner(id, caller.owner);
 }
 
+/** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */
+export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
+  return caller.scopes.includes('admin') || (await webhooks.isOwner(id, caller.owner));
+}
+
 /** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
 function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
   const isVisible = scopes.includes('admin') || row.createdBy === owner;

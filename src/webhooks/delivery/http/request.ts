@@ -14,6 +14,7 @@ import {
   signedHeaders,
 } from '../../endpoints/signing.ts';
 import type { ClaimedEndpoint } from '../queue-store.ts';
+import { makeRedaction } from '../redaction.ts';
 import type { WebhookRequest } from './attempt.ts';
 
 type EncryptedEndpoint = Pick<
@@ -26,8 +27,7 @@ interface DecryptedEndpoint {
   url: URL;
   headers: Record<string, string>;
   keys: (SigningKey & { parsed: ParsedKey })[];
-  /** Texts that `redact` removes. */
-  secrets: string[];
+  redact: (text: string) => string;
 }
 
 export interface RequestBuilder {
@@ -37,15 +37,11 @@ export interface RequestBuilder {
     event: { id: string; body: string },
     now: Instant,
   ): WebhookRequest;
-  /** Replaces the endpoint's secrets, header values and URL tokens in the text of a response. */
+  /** Replaces the endpoint's secrets in a text of a response; see `makeRedaction`. */
   redact(endpoint: EncryptedEndpoint, text: string): string;
 }
 
 const CACHED_MAX = 1_000;
-/** Shorter values, such as `1`, are not secret, and occur in any text. */
-const SECRET_LENGTH_MIN = 6;
-/** Shorter parts of a path, such as `webhooks`, are names. */
-const PATH_TOKEN_LENGTH_MIN = 16;
 
 export function makeRequestBuilder(deps: {
   encryption: Encryption;
@@ -80,10 +76,7 @@ export function makeRequestBuilder(deps: {
         },
       };
     },
-    redact(endpoint, text) {
-      const { secrets } = decrypted(endpoint);
-      return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
-    },
+    redact: (endpoint, text) => decrypted(endpoint).redact(text),
   };
 }
 
@@ -99,20 +92,9 @@ function decrypt(
     .map((key) => ({ ...key, parsed: parseKey(key.secret) }));
   const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
   const url = validateUrl(endpoint.url, rules);
-  const values = [...Object.values(headers), ...all.map((key) => key.secret)];
-  const secrets = [...values, ...queryValues(url)].filter(
-    (value) => value.length >= SECRET_LENGTH_MIN,
-  );
-  const tokens = url.pathname.split('/').filter((part) => part.length >= PATH_TOKEN_LENGTH_MIN);
-  // The longest first, because one may be a part of another.
-  const longestFirst = [...secrets, ...tokens].sort((a, b) => b.length - a.length);
-  return { source: endpoint, url, headers, keys, secrets: longestFirst };
-}
-
-/** As written in the URL, and decoded. */
-function queryValues({ search, searchParams }: URL): string[] {
-  const written = search.slice(1).split('&');
-  return [...written.map((pair) => pair.slice(pair.indexOf('=') + 1)), ...searchParams.values()];
+  const secrets = all.map((key) => key.secret);
+  const redact = makeRedaction({ keys: secrets, headers: Object.values(headers), url });
+  return { source: endpoint, url, headers, keys, redact };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {

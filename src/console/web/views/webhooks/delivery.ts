@@ -129,6 +129,9 @@ function AttemptCard({ attempt }: { attempt: Attempt }) {
   const { response_headers: headers, response_body: body } = attempt;
   const what = [status && `HTTP ${status}`, error && (ERRORS[error] ?? error)].filter(Boolean);
   const pairs = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]);
+  // Every attempt of one's own endpoint has an error or headers.
+  const isHidden = error === null && headers === null;
+  const without = status ? 'The response had no body.' : 'There was no response.';
   return html`<details class="entry" open=${result !== 'delivered'}>
     <summary>
       <span>${n}. <${Time} at=${at} exact /></span>
@@ -141,7 +144,7 @@ function AttemptCard({ attempt }: { attempt: Attempt }) {
       body
         ? html`<pre tabindex="0">${body}</pre>`
         : html`<p class="empty">
-            ${status ? 'The response had no body.' : 'There was no response.'}
+            ${isHidden ? 'The answer is shown to the owner of the endpoint.' : without}
           </p>`
     }
   </details>`;
