@@ -236,7 +236,8 @@ it('Secrets that a receiver repeats in headers, a body, or where it redirects ar
   const bare = String(created.secret).slice('whsec_'.length);
   const bytes = Buffer.from(bare, 'base64');
   const spelled = [encodeURIComponent(bare), bytes.toString('hex'), bytes.toString('base64url')];
-  const body = `${JSON.stringify({ got: bytes.toString('latin1') })} pass&amp;word <b>shop-user</b>`;
+  const got = JSON.stringify({ got: bytes.toString('latin1') });
+  const body = `${got} pass&amp;word <b>shop-user</b>`;
   const location = `/login?key=${spelled[0]}&user=shop-user&h=${spelled[1]}`;
   const headers = { location, server: spelled[2] ?? '' };
   rig.receiver.behave({ do: 'answer', status: 302, headers, body });

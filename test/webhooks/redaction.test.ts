@@ -1,7 +1,7 @@
 /** No spelling of an endpoint's secret that a receiver can echo is kept. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makeRedaction } from '../../src/webhooks/delivery/redaction.ts';
+import { makeRedaction } from '../../src/webhooks/delivery/http/redaction.ts';
 import { makeKey } from '../../src/webhooks/webhooks.ts';
 
 /** With every kind of character that base64 and escapes treat in a way of their own. */

@@ -110,8 +110,8 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     path: '/api/deliveries/{id}/attempts',
     summary: 'List the first 200 attempts of a delivery, oldest first',
     description:
-      'What the receiver answered is shown to the owner of the endpoint and to admin keys; others ' +
-      'see times and statuses, and null for the rest.',
+      'What the receiver answered is shown to the owner of the endpoint and to admin keys; ' +
+      'others see times and statuses, and null for the rest.',
     request,
     response: 'The attempts',
     schema: pageOf(attempt),

@@ -14,8 +14,8 @@ import {
   signedHeaders,
 } from '../../endpoints/signing.ts';
 import type { ClaimedEndpoint } from '../queue-store.ts';
-import { makeRedaction } from '../redaction.ts';
 import type { WebhookRequest } from './attempt.ts';
+import { makeRedaction } from './redaction.ts';
 
 type EncryptedEndpoint = Pick<
   ClaimedEndpoint,

@@ -156,19 +156,23 @@ const ASCII_NAMES = `Tab:9 NewLine:10 excl:33 quot:34 num:35 dollar:36 percnt:37
   equals:61 gt:62 quest:63 commat:64 lsqb:91 lbrack:91 bsol:92 rsqb:93 rbrack:93 Hat:94 lowbar:95
   UnderBar:95 grave:96 lcub:123 lbrace:123 verbar:124 vert:124 rcub:125 rbrace:125`;
 /** Of U+00A0 and those after it, in their order. */
-const LATIN_NAMES = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr
-  deg plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest
-  Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc
-  Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN
-  szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute
-  icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute
-  thorn yuml`;
+const LATIN_NAMES = `
+  nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn
+  sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave
+  Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml
+  ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN
+  szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
+  iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute
+  ucirc uuml yacute thorn yuml
+`;
 const NAMES = new Map<string, number>([
   ...ASCII_NAMES.split(/\s+/).map((one): [string, number] => {
     const [name = '', code] = one.split(':');
     return [name, Number(code)];
   }),
-  ...LATIN_NAMES.split(/\s+/).map((name, i): [string, number] => [name, 0xa0 + i]),
+  ...LATIN_NAMES.trim()
+    .split(/\s+/)
+    .map((name, i): [string, number] => [name, 0xa0 + i]),
 ]);
 
 function namedCharacter(name: string): string | undefined {
@@ -189,7 +193,7 @@ function rangesIn({ bytes, from, to }: Level, find: Find): Range[] {
   return found;
 }
 
-/** Runs of base64 in either alphabet, and of hex; what they mean from wherever it begins in them. */
+/** Runs of base64 and hex, and what they mean wherever in them the encoded text begins. */
 const RUNS = [
   {
     pattern: /[A-Za-z0-9+/_-]{12,}={0,2}/g,
