@@ -243,7 +243,8 @@ CREATE TABLE "tallyhook"."service_state" (
 	"down_until" timestamptz(3),
 	"announced" jsonb,
 	"next_probe_at" timestamptz(3) NOT NULL,
-	"failures" integer NOT NULL
+	"failures" integer NOT NULL,
+	"answered_at" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."targets" (

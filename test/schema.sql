@@ -527,7 +527,8 @@ create table tallyhook.service_state (
   down_until timestamp(3) with time zone,
   announced jsonb,
   next_probe_at timestamp(3) with time zone not null,
-  failures integer not null
+  failures integer not null,
+  answered_at timestamp(3) with time zone
 );
 create table tallyhook.subjects (
   subject text not null,

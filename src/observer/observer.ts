@@ -14,8 +14,16 @@ import { makeSamples } from './schedule/minutes.ts';
 import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
 import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { probeOnce } from './service/probe.ts';
-import { mayPoll } from './service/state.ts';
-import { clearQuota, expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
+import { countingReads } from './service/real-requests.ts';
+import { ANSWER_RECENT_MS, FAILURES_MAX, mayPoll, type RealRequests } from './service/state.ts';
+import {
+  clearQuota,
+  expediteProbe,
+  findService,
+  loadQuota,
+  saveAnswered,
+  saveQuota,
+} from './service/store.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
 import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
@@ -117,18 +125,43 @@ export function makeQuotaStore(db: Db): QuotaStore {
 
 type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
 
+/**
+ * Tells the other daemons that the service answers this one, and has it probed when it does not.
+ * Returns whether the probe is due now.
+ */
+function realReporter(deps: ObserverDeps & { real: RealRequests }) {
+  const { db, real, settings } = deps;
+  let savedAt = 0;
+  let expeditedAt = 0;
+  return async (now: Instant, isMaintenance: boolean): Promise<boolean> => {
+    const { answeredAt, failures } = real;
+    if (answeredAt !== null && Math.abs(answeredAt - savedAt) >= ANSWER_RECENT_MS / 2) {
+      await saveAnswered(db, answeredAt);
+      savedAt = answeredAt;
+    }
+    const isSilent = failures >= FAILURES_MAX && now - (answeredAt ?? 0) >= ANSWER_RECENT_MS;
+    const isLate = Math.abs(now - expeditedAt) >= settings.probeDownMs;
+    if (!isMaintenance && !(isSilent && isLate)) return false;
+    expeditedAt = now;
+    await expediteProbe(db, now);
+    return true;
+  };
+}
+
 /** How soon a pass that could claim nothing of what is due is repeated. */
 const RETRY_MS = 100;
 
 export function makeObserver(observerDeps: ObserverDeps): Observer {
-  const { db, clock, upstream, settings } = observerDeps;
+  const { db, clock, settings } = observerDeps;
+  const { upstream, real } = countingReads(observerDeps.upstream);
   const pricing = makePricing({ ...observerDeps, budget: upstream.budget });
-  const deps = { ...observerDeps, pricing };
+  const deps = { ...observerDeps, upstream, real, pricing };
   // One passive observation of a target at a time; the others show the same.
   const reading = new Set<string>();
   const scheduleOpen = openOperationSearch(db, settings);
 
   const claim = claimsOf(deps);
+  const reportReal = realReporter(deps);
 
   return {
     ...makeWatches({ ...deps, budget: upstream.budget }),
@@ -150,11 +183,8 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
         return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
       const input = { now, claim, scheduleOpen, onUnprocessed, signal };
       const polls = await pollDue(deps, input);
-      // Probing at once stops all further polls.
-      if (polls.causes.has('maintenance')) {
-        await expediteProbe(db, now);
-        await probeOnce(deps, now);
-      }
+      // Probing at once may stop all further polls.
+      if (await reportReal(now, polls.causes.has('maintenance'))) await probeOnce(deps, now);
       const next = await store.nextDue(db);
       // What is due and was not claimed waits for the reconciler, or another daemon has it.
       const waits = polls.count === 0 && next !== null && next <= now;

@@ -145,8 +145,10 @@ export const serviceState = tallyhook.table('service_state', {
   downUntil: instant('down_until'),
   announced: json(),
   nextProbeAt: instant('next_probe_at').notNull(),
-  /** Consecutive probes without an answer. */
+  /** Consecutive probes without an answer, while no read was answered either. */
   failures: integer().notNull(),
+  /** The last answer to a read of any daemon, some seconds old. */
+  answeredAt: instant('answered_at'),
 });
 
 /** The states of the service over the last year, each until the next row. */

@@ -193,7 +193,8 @@ function withoutToken<T>(
   { cause, retryAt }: TokenFailure,
   startedAt: number,
 ): Observation<T> {
-  return { startedAt, endedAt: clock.now(), result: 'inconclusive', cause, retryAt };
+  const unsent = { result: 'inconclusive', isUnsent: true } as const;
+  return { startedAt, endedAt: clock.now(), ...unsent, cause, retryAt };
 }
 
 /** The result when nothing was sent, because of a deadline of the service or for lack of budget. */
@@ -201,7 +202,7 @@ function withoutSlot<T>({ clock, quota }: ReadsDeps): Observation<T> {
   const now = clock.now();
   const retryAt = quota.blockedUntil('polls');
   const cause: InconclusiveCause = retryAt === undefined ? 'budget' : 'throttled';
-  return { startedAt: now, endedAt: now, result: 'inconclusive', cause, retryAt };
+  return { startedAt: now, endedAt: now, result: 'inconclusive', isUnsent: true, cause, retryAt };
 }
 
 function queryText(query: TokensQuery): string {

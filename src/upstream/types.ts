@@ -60,7 +60,13 @@ export type InconclusiveCause =
 export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
   | { result: 'seen'; record: T; raw: Json }
   | { result: 'absent'; status: number; message: string }
-  | { result: 'inconclusive'; cause: InconclusiveCause; retryAt?: Instant | undefined }
+  | {
+      result: 'inconclusive';
+      cause: InconclusiveCause;
+      retryAt?: Instant | undefined;
+      /** No request was made, for lack of budget or of a client token. */
+      isUnsent?: true;
+    }
 );
 
 /** Why it is certain that no byte of a request left. */

@@ -1,9 +1,11 @@
 /**
- * Probes: polls of the maintenance status. The new state and its events are one commit; concurrent
- * probes of several daemons are serialized.
+ * Probes: polls of the maintenance status. When its answer would stop polls, or while they are
+ * stopped, one target is read as well, since the answers to real requests decide. The new state and
+ * its events are one commit; concurrent probes of several daemons are serialized.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
@@ -13,6 +15,8 @@ import {
   mayPoll,
   nextProbeAt,
   type ProbeResult,
+  type RealRequests,
+  realVoiceOf,
   type Service,
 } from './state.ts';
 import * as store from './store.ts';
@@ -21,6 +25,8 @@ interface Deps {
   db: Db;
   clock: Clock;
   upstream: Upstream;
+  /** What `upstream` has counted of its reads. */
+  real: RealRequests;
   outbox: Outbox;
   settings: ProbeSettings;
 }
@@ -33,7 +39,7 @@ interface ProbeSettings {
 
 /** Probes if due; returns when the next probe is due. */
 export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
-  const { db, clock, upstream, outbox, settings } = deps;
+  const { db, clock, upstream, settings } = deps;
   const before = await store.findService(db);
   if (before && before.nextProbeAt > now) return before.nextProbeAt;
   // Another daemon may have received a deadline.
@@ -41,21 +47,34 @@ export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
   const probe = probeResultOf(
     await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)),
   );
+  const isUp = probe.status === 'READY' || probe.status === 'ACTIVE';
+  if (!isUp || (before && !mayPoll(before.state))) await readOne(deps);
   const { probeAt, isBack } = await db.begin(async (tx) => {
     const dueAt = await store.lockService(tx);
     // Another daemon has stored a newer probe.
     if (dueAt !== undefined && dueAt !== before?.nextProbeAt)
       return { probeAt: dueAt, isBack: false };
-    return saveProbe(tx, outbox, settings, probe, clock.now());
+    return saveProbe(tx, deps, probe, clock.now());
   });
   if (isBack) await upstream.slowStart();
   return probeAt;
 }
 
+/** Reads the target that is due first, if there is one; only whether it is answered counts. */
+async function readOne({ db, upstream, settings }: Deps): Promise<void> {
+  const target = await store.findReadable(db);
+  if (!target) return;
+  const signal = AbortSignal.timeout(settings.pollTimeoutMs);
+  const { kind, addr, contractId, tokenId } = target;
+  if (kind === 'wallet') await upstream.account(must(addr, 'address'), 'unknown', signal);
+  else if (kind === 'token')
+    await upstream.token(must(contractId, 'contract'), must(tokenId, 'token'), 'unknown', signal);
+  else await upstream.tokens(must(contractId, 'contract'), { page: 1 }, 'unknown', signal);
+}
+
 async function saveProbe(
   tx: Tx,
-  outbox: Outbox,
-  settings: ProbeSettings,
+  { outbox, settings, real }: Deps,
   probe: ProbeResult,
   now: Instant,
 ): Promise<{ probeAt: Instant; isBack: boolean }> {
@@ -64,7 +83,9 @@ async function saveProbe(
     ...{ state: 'active', since: now, announced: null, failures: 0 },
     ...{ downFrom: null, downUntil: null },
   };
-  const { service, events } = afterProbe(before, probe, now);
+  const answeredAt = Math.max(found?.answeredAt ?? 0, real.answeredAt ?? 0) || null;
+  const voice = realVoiceOf(real, answeredAt, before, probe, now);
+  const { service, events } = afterProbe(before, probe, voice, now);
   const probeAt = nextProbeAt(service, settings, now);
   await store.saveService(tx, service, probeAt);
   if (!found || service.state !== before.state) await store.insertServiceChange(tx, service);

@@ -1,7 +1,8 @@
 /**
  * The state machine of the service's availability. Pure. Any change of the maintenance status may
  * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so
- * that maintenance raises no alarms.
+ * that maintenance raises no alarms. What the service answers to real requests decides; the probe
+ * of its maintenance status is one voice, and decides alone only while nothing else is read.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { EventType } from '../../outbox/events.ts';
@@ -46,6 +47,47 @@ export type ProbeResult =
   /** Not asked, or answered with a limit: it says nothing about the state. */
   | { status: 'postponed' };
 
+/** What the service's answers to real requests say, those of all daemons together. */
+export type RealVoice =
+  /** It answers. */
+  | 'answers'
+  /** It refuses them because of maintenance. */
+  | 'maintenance'
+  /** It has not answered for a while, or still does not. */
+  | 'fails'
+  /** Nothing was read lately, or too little failed to say anything. */
+  | 'silent';
+
+/** The requests of this daemon since the last one that was answered. */
+export interface RealRequests {
+  /** The end of the last one that was answered. */
+  answeredAt: Instant | null;
+  failures: number;
+  /** Whether the last failure was a refusal because of maintenance. */
+  isMaintenance: boolean;
+}
+
+/** An answer is recent for so long: then single failures do not make the service unreachable. */
+export const ANSWER_RECENT_MS = 10_000;
+
+/** @param answeredAt the last answer to a real request of any daemon */
+export function realVoiceOf(
+  { failures, isMaintenance }: RealRequests,
+  answeredAt: Instant | null,
+  { state }: Pick<Service, 'state'>,
+  probe: ProbeResult,
+  now: Instant,
+): RealVoice {
+  const isRecent = answeredAt !== null && now - answeredAt < ANSWER_RECENT_MS;
+  if (failures > 0) {
+    const isRepeated = failures >= (mayPoll(state) ? FAILURES_MAX : 1);
+    const isDenied = probe.status === 'ACTIVE' || probe.status === 'READY';
+    if (isMaintenance && (isRepeated || !isDenied)) return 'maintenance';
+    if (isRepeated && !isRecent) return 'fails';
+  }
+  return isRecent && (failures === 0 || mayPoll(state)) ? 'answers' : 'silent';
+}
+
 const TEXT = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)$/;
 
 /**
@@ -87,54 +129,75 @@ export function nextProbeAt(
   return isAhead ? Math.min(changesAt, now + usualMs) : now + usualMs;
 }
 
-/** Consecutive failed probes after which the service counts as unreachable. */
+/**
+ * Consecutive failures after which the service counts as unreachable: of real requests, or of
+ * probes while nothing else is read.
+ */
 export const FAILURES_MAX = 3;
 
 /** The state after a probe, and the events of the change. */
 export function afterProbe(
   service: Service,
   probe: ProbeResult,
+  real: RealVoice,
   at: Instant,
 ): { service: Service; events: EventType[] } {
-  if (probe.status === 'postponed') return { service, events: [] };
-  if (probe.status === 'none') {
-    const failures = service.failures + 1;
-    if (
-      failures < FAILURES_MAX ||
-      service.state === 'unreachable' ||
-      service.state === 'maintenance'
-    ) {
-      return { service: { ...service, failures }, events: [] };
-    }
-    return {
-      service: { ...service, state: 'unreachable', since: at, failures, ...downSince(service, at) },
-      events: ['service.unreachable'],
-    };
-  }
-  const state = ({ READY: 'announced', ACTIVE: 'active', INACTIVE: 'maintenance' } as const)[
-    probe.status
-  ];
+  const failures = real === 'answers' || isAnswered(probe) ? 0 : service.failures + 1;
+  if (probe.status === 'postponed' && real === 'silent') return { service, events: [] };
+  const state = stateAfter({ ...service, failures }, probe, real);
   const outage = mayPoll(state)
     ? { downFrom: service.downFrom, downUntil: service.downFrom && (service.downUntil ?? at) }
     : downSince(service, at);
+  const announced = isAnswered(probe)
+    ? announcementOf(service, probe.announced)
+    : service.announced;
   const next = {
     ...outage,
     state,
     since: state === service.state ? service.since : at,
-
-    announced: state === 'active' ? null : announcementOf(service, probe.announced),
-    failures: 0,
+    announced: state === 'active' ? null : announced,
+    failures,
   };
+  return { service: next, events: eventsOf(service, next) };
+}
+
+type Answered = Extract<ProbeResult, { announced: Announced }>;
+
+function isAnswered(probe: ProbeResult): probe is Answered {
+  return 'announced' in probe;
+}
+
+const PROBED = { READY: 'announced', ACTIVE: 'active', INACTIVE: 'maintenance' } as const;
+
+/** @param service with the failures of probes up to now */
+function stateAfter(
+  { state, failures }: Service,
+  probe: ProbeResult,
+  real: RealVoice,
+): ServiceState {
+  if (real === 'maintenance') return 'maintenance';
+  if (real === 'fails') return isMaintained(state, probe) ? 'maintenance' : 'unreachable';
+  const probed = isAnswered(probe) ? PROBED[probe.status] : undefined;
+  if (probed && (real === 'silent' || mayPoll(probed))) return probed;
+  if (real === 'answers') return mayPoll(state) ? state : 'active';
+  return mayPoll(state) && failures >= FAILURES_MAX ? 'unreachable' : state;
+}
+
+/** Whether the service is in maintenance if it does not answer. */
+function isMaintained(state: ServiceState, probe: ProbeResult): boolean {
+  return probe.status === 'INACTIVE' || (state === 'maintenance' && !isAnswered(probe));
+}
+
+function eventsOf(before: Service, after: Service): EventType[] {
+  const [from, to] = [before.state, after.state];
   const events: EventType[] = [];
-  if (service.state === 'unreachable') events.push('service.recovered');
-  if (service.state === 'maintenance' && state !== 'maintenance')
-    events.push('service.maintenance_ended');
-  if (state === 'maintenance' && service.state !== 'maintenance')
-    events.push('service.maintenance_started');
-  if (state === 'announced' && !sameAnnouncement(service.announced, probe.announced)) {
+  if (from === 'unreachable' && to !== 'unreachable') events.push('service.recovered');
+  if (from === 'maintenance' && to !== 'maintenance') events.push('service.maintenance_ended');
+  if (to === 'maintenance' && from !== 'maintenance') events.push('service.maintenance_started');
+  if (to === 'unreachable' && from !== 'unreachable') events.push('service.unreachable');
+  if (to === 'announced' && !sameAnnouncement(before.announced, after.announced))
     events.push('service.maintenance_announced');
-  }
-  return { service: next, events };
+  return events;
 }
 
 /** The outage that began at once, or goes on. */
@@ -152,6 +215,8 @@ function announcementOf({ announced }: Service, probed: Announced): Announced {
   return start === null && end === null && message === null ? (announced ?? probed) : probed;
 }
 
-function sameAnnouncement(a: Announced | null, b: Announced): boolean {
-  return a !== null && a.start === b.start && a.end === b.end && a.message === b.message;
+function sameAnnouncement(a: Announced | null, b: Announced | null): boolean {
+  return (
+    a !== null && b !== null && a.start === b.start && a.end === b.end && a.message === b.message
+  );
 }

@@ -2,6 +2,7 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
+import type { DueTarget } from '../targets-store.ts';
 import type { Service, ServiceState } from './state.ts';
 
 /** Of one list; a service that changes more often is shown as far as this. */
@@ -48,12 +49,16 @@ export async function lockService(tx: Tx): Promise<Instant | undefined> {
   return rows[0]?.nextProbeAt;
 }
 
-/** The maintenance state; undefined before the first probe. */
-export async function findService(
-  db: Queryable,
-): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
-  const rows = await db.sql<(Service & { nextProbeAt: Instant })[]>`
-    select state, since, down_from, down_until, announced, failures, next_probe_at
+interface StoredService extends Service {
+  nextProbeAt: Instant;
+  /** The last answer to a read of any daemon, some seconds old. */
+  answeredAt: Instant | null;
+}
+
+/** The state of the service; undefined before the first probe. */
+export async function findService(db: Queryable): Promise<StoredService | undefined> {
+  const rows = await db.sql<StoredService[]>`
+    select state, since, down_from, down_until, announced, failures, next_probe_at, answered_at
     from tallyhook.service_state where name = 'upstream'`;
   return rows[0];
 }
@@ -99,6 +104,24 @@ export async function listServiceChanges(db: Queryable, since: Instant): Promise
     where at >= coalesce((select max(at) from tallyhook.service_changes
       where at <= ${isoText(since)}), '-infinity')
     order by at limit ${CHANGES_MAX}`;
+}
+
+/** Keeps the last answer to a read of any daemon. */
+export async function saveAnswered(db: Queryable, answeredAt: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.service_state set answered_at = ${isoText(answeredAt)}
+    where name = 'upstream'
+      and (answered_at is null or answered_at < ${isoText(answeredAt)})`;
+}
+
+/** The target that is due first, scans apart; undefined without any. */
+export async function findReadable(
+  db: Queryable,
+): Promise<Pick<DueTarget, 'kind' | 'addr' | 'contractId' | 'tokenId'> | undefined> {
+  const rows = await db.sql<Pick<DueTarget, 'kind' | 'addr' | 'contractId' | 'tokenId'>[]>`
+    select kind, addr, contract_id, token_id from tallyhook.targets
+    where kind <> 'scan' order by next_poll_at limit 1`;
+  return rows[0];
 }
 
 /** Makes the next probe due now, unless the service is known to be down. */
