@@ -55,6 +55,10 @@ CREATE TABLE "tallyhook"."keys" (
 	CONSTRAINT "keys_hash_unique" UNIQUE("hash")
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."owners" (
+	"name" text PRIMARY KEY NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."accounts" (
 	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."accounts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"name" text NOT NULL,
@@ -733,6 +737,7 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"deleted_at" timestamptz(3)
 );
 --> statement-breakpoint
+ALTER TABLE "tallyhook"."keys" ADD CONSTRAINT "keys_owner_owners_name_fk" FOREIGN KEY ("owner") REFERENCES "tallyhook"."owners"("name") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_at_day_ends_at_fk" FOREIGN KEY ("at") REFERENCES "tallyhook"."day_ends"("at") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."day_ends" ADD CONSTRAINT "day_ends_last_batch_batches_id_fk" FOREIGN KEY ("last_batch") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -21,7 +21,28 @@ alter table tallyhook.operations
     'rejected', 'unknown', 'executed', 'not_executed', 'undecided', 'settled', 'failed', 'cancelled')),
   add constraint operations_key_held_only_with_key check (idempotency_key is not null or not key_held);
 --> statement-breakpoint
--- An approval repeats the proposer of its decision (foreign key), and there is one per owner (primary key).
+-- The form in which owners are compared, as in src/kernel/addresses.ts: two spellings are one person. The collation is one
+-- that maps the case of all letters on every server, whatever the language of the database.
+do $do$
+declare found text;
+begin
+  select quote_ident(c.collname) into found
+    from unnest(array['pg_unicode_fast', 'und-x-icu', 'pg_c_utf8', 'default']) with ordinality as n(name, place)
+    join pg_collation c on c.collname = n.name and c.collnamespace = 'pg_catalog'::regnamespace
+    order by n.place limit 1;
+  execute format($function$
+create function tallyhook.owner_key(owner text) returns text language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp as $$
+  select normalize(translate(lower(upper(btrim(regexp_replace(normalize(owner, NFKC),
+    '[\s\u0085\u1680\u2028\u2029\ufeff]+', ' ', 'g')) collate %1$s) collate %1$s), chr(962), chr(963)), NFKC)
+$$$function$, found);
+end $do$;
+--> statement-breakpoint
+alter table tallyhook.owners add constraint owners_are_named check (tallyhook.owner_key(name) <> '');
+--> statement-breakpoint
+create unique index owners_once on tallyhook.owners (tallyhook.owner_key(name));
+--> statement-breakpoint
+-- An approval repeats the proposer of its decision (foreign key), and there is one per owner.
 alter table tallyhook.decisions
   add constraint decisions_known check (case when subject like 'op\_%' then decision in ('executed', 'not_executed')
     when subject like 'drf\_%' then decision in ('book', 'link', 'dismiss')
@@ -29,7 +50,10 @@ alter table tallyhook.decisions
   add constraint decisions_link_an_operation check ((decision = 'link') = (operation_id is not null)),
   add constraint decisions_need_approval check (approvals_needed in (1, 2));
 --> statement-breakpoint
-alter table tallyhook.approvals add constraint approvals_by_another_owner check (owner <> proposed_by);
+alter table tallyhook.approvals add constraint approvals_by_another_owner
+  check (tallyhook.owner_key(owner) <> tallyhook.owner_key(proposed_by));
+--> statement-breakpoint
+create unique index approvals_once on tallyhook.approvals (subject, n, tallyhook.owner_key(owner));
 --> statement-breakpoint
 alter table tallyhook.drifts
   add constraint drifts_cause_known check (cause in ('made_elsewhere', 'fee_rule', 'lost_operation', 'opening')),
@@ -168,7 +192,7 @@ begin
     raise exception 'period % is reopened', new.period_id using errcode = 'TH007';
   end if;
   if new.action = 'signed' and not exists (select from tallyhook.approvals v
-    where v.subject = new.period_id and v.owner = new."by") then
+    where v.subject = new.period_id and tallyhook.owner_key(v.owner) = tallyhook.owner_key(new."by")) then
     raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
   end if;
   if new.action = 'reopened' and exists (select from tallyhook.periods p

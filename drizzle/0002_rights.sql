@@ -23,7 +23,7 @@ grant insert on
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,
   tallyhook.periods, tallyhook.period_actions, tallyhook.day_ends, tallyhook.day_balances,
-  tallyhook.audit, tallyhook.used_since_backup
+  tallyhook.audit, tallyhook.used_since_backup, tallyhook.owners
   to tallyhook_writer;
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
@@ -58,4 +58,4 @@ end $$;
 revoke execute on all functions in schema tallyhook from public;
 --> statement-breakpoint
 grant execute on function tallyhook.make_partition(date, int), tallyhook.drop_partition(text, date),
-  tallyhook.prune_audit(timestamptz), tallyhook.lock_periods() to tallyhook_writer;
+  tallyhook.prune_audit(timestamptz), tallyhook.lock_periods(), tallyhook.owner_key(text) to tallyhook_writer;

@@ -403,6 +403,9 @@ CASE
     ELSE false
 END) stored
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.owners (
+  name text not null
+);
 create table tallyhook.period_actions (
   id bigint not null generated always as identity,
   period_id text not null,
@@ -671,7 +674,7 @@ alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((sca
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
 alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
-alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((owner <> proposed_by));
+alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((tallyhook.owner_key(owner) <> tallyhook.owner_key(proposed_by)));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
 alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_pk PRIMARY KEY (endpoint_id, at);
@@ -730,6 +733,7 @@ alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY 
 alter table tallyhook.key_usage add constraint key_usage_key_id_hour_pk PRIMARY KEY (key_id, hour);
 alter table tallyhook.key_usage add constraint key_usage_moved_whole CHECK ((scale(moved) = 0));
 alter table tallyhook.keys add constraint keys_hash_unique UNIQUE (hash);
+alter table tallyhook.keys add constraint keys_owner_owners_name_fk FOREIGN KEY (owner) REFERENCES tallyhook.owners(name);
 alter table tallyhook.keys add constraint keys_pkey PRIMARY KEY (id);
 alter table tallyhook.leases add constraint leases_pkey PRIMARY KEY (name);
 alter table tallyhook.migrations add constraint migrations_pkey PRIMARY KEY (idx);
@@ -759,6 +763,8 @@ alter table tallyhook.operations add constraint operations_state_known CHECK ((s
 alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.owners add constraint owners_are_named CHECK ((tallyhook.owner_key(name) <> ''::text));
+alter table tallyhook.owners add constraint owners_pkey PRIMARY KEY (name);
 alter table tallyhook.period_actions add constraint period_actions_have_reasons CHECK (((action <> ALL (ARRAY['signed_off'::text, 'reopened'::text])) OR (reason IS NOT NULL)));
 alter table tallyhook.period_actions add constraint period_actions_known CHECK ((action = ANY (ARRAY['closed'::text, 'signed_off'::text, 'signed'::text, 'reopened'::text])));
 alter table tallyhook.period_actions add constraint period_actions_period_id_periods_id_fk FOREIGN KEY (period_id) REFERENCES tallyhook.periods(id);
@@ -813,6 +819,7 @@ alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scal
 
 CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
 CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
+CREATE UNIQUE INDEX approvals_once ON tallyhook.approvals USING btree (subject, n, tallyhook.owner_key(owner));
 CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
 CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
@@ -854,6 +861,7 @@ CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
+CREATE UNIQUE INDEX owners_once ON tallyhook.owners USING btree (tallyhook.owner_key(name));
 CREATE INDEX period_actions_by_period ON tallyhook.period_actions USING btree (period_id, id);
 CREATE UNIQUE INDEX period_actions_ended_once ON tallyhook.period_actions USING btree (period_id, action) WHERE (action = ANY (ARRAY['closed'::text, 'signed'::text, 'reopened'::text]));
 CREATE INDEX periods_by_end ON tallyhook.periods USING btree (period_to);
@@ -1727,7 +1735,7 @@ begin
     raise exception 'period % is reopened', new.period_id using errcode = 'TH007';
   end if;
   if new.action = 'signed' and not exists (select from tallyhook.approvals v
-    where v.subject = new.period_id and v.owner = new."by") then
+    where v.subject = new.period_id and tallyhook.owner_key(v.owner) = tallyhook.owner_key(new."by")) then
     raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
   end if;
   if new.action = 'reopened' and exists (select from tallyhook.periods p
@@ -2035,6 +2043,15 @@ begin
   end loop;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select normalize(translate(lower(upper(btrim(regexp_replace(normalize(owner, NFKC),
+    '[\s\u0085\u1680\u2028\u2029\ufeff]+', ' ', 'g')) collate pg_unicode_fast) collate pg_unicode_fast), chr(962), chr(963)), NFKC)
+$function$;
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2629,6 +2646,7 @@ grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_wr
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
@@ -2705,6 +2723,7 @@ grant update on tallyhook.operations.token_id to tallyhook_writer;
 grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
+grant insert, select on tallyhook.owners to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;
 grant insert, select on tallyhook.period_actions to tallyhook_writer;
 grant insert, select on tallyhook.periods to tallyhook_writer;

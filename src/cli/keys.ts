@@ -41,6 +41,13 @@ interface NewKey {
   expiresAt: Instant | undefined;
 }
 
+/** Its owner has the first spelling of the name. */
+interface MadeKey {
+  id: string;
+  owner: string;
+  secret: string;
+}
+
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
   return withDatabase(({ db, clock }) =>
     work(makeKeys({ db, clock, random: systemRandom, ids: makeIds(clock, systemRandom) })),
@@ -63,10 +70,11 @@ export async function createKey(
   if (wrong)
     throw new Failure('bad_setting', `${wrong} is not a scope; scopes are ${SCOPES.join(', ')}`);
   const scopes = SCOPES.filter((scope) => options.scope.includes(scope)) as Scope[];
-  const { owner, name } = options;
+  const { name } = options;
   const expiresAt = instantOf('--expires', options.expires);
-  const input = { owner, name, scopes, limits, expiresAt };
-  const { id, secret } = options.key ? await createRemote(options, input) : await create(input);
+  const input = { owner: options.owner, name, scopes, limits, expiresAt };
+  const made = options.key ? await createRemote(options, input) : await create(input);
+  const { id, owner, secret } = made;
   const until = expiresAt === undefined ? null : isoText(expiresAt);
   const shown = { id, owner, name, scopes, limits: limits ?? null, expires_at: until, secret };
   if (options.json) printLine(jsonText(shown));
@@ -79,19 +87,16 @@ export async function createKey(
   return 0;
 }
 
-async function createRemote(
-  remote: Remote,
-  { expiresAt, ...input }: NewKey,
-): Promise<{ id: string; secret: string }> {
+async function createRemote(remote: Remote, { expiresAt, ...input }: NewKey): Promise<MadeKey> {
   const body = { ...input, ...(expiresAt === undefined ? {} : { expires_at: isoText(expiresAt) }) };
   const text = await callDaemon(remote, { method: 'POST', path: '/api/keys', body });
-  const { id, key } = JSON.parse(text) as { id: string; key: string };
-  return { id, secret: key };
+  const { id, owner, key } = JSON.parse(text) as { id: string; owner: string; key: string };
+  return { id, owner, secret: key };
 }
 
-async function create(input: NewKey): Promise<{ id: string; secret: string }> {
+async function create(input: NewKey): Promise<MadeKey> {
   const { key, secret } = await withKeys((keys) => keys.create(input));
-  return { id: key.id, secret };
+  return { id: key.id, owner: key.owner, secret };
 }
 
 /** @throws Failure `bad_setting` with an example */

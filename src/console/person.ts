@@ -1,4 +1,5 @@
 /** Who an ID token names, and what that person may do. Pure. */
+import { isOwner } from '../kernel/addresses.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Scope } from '../keys/keys.ts';
 
@@ -23,7 +24,7 @@ export function personOf(
   { ownerClaim, groupsClaim, groups }: SignInRule,
 ): { owner: string; scopes: readonly Scope[] } {
   const owner = claims[ownerClaim];
-  if (typeof owner !== 'string' || owner.trim() === '' || owner.length > OWNER_MAX)
+  if (typeof owner !== 'string' || !isOwner(owner) || owner.length > OWNER_MAX)
     throw new Failure('forbidden', `Your account has no ${ownerClaim}; ask who manages accounts.`);
   // Some providers accept any e-mail address until its owner has confirmed it.
   if (ownerClaim === 'email' && claims.email_verified !== true)

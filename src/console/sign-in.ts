@@ -159,7 +159,12 @@ async function createKey(deps: SignInDeps, claims: Claims): Promise<string> {
   const expiresAt = clock.now() + settings.keyMs;
   const made = await keys.create({ name: 'console', owner, scopes: scopes as Scope[], expiresAt });
   const detail = { scopes: [...scopes] };
-  const entry = { owner, keyId: made.key.id, action: 'GET /sign-in/callback', detail };
+  const entry = {
+    owner: made.key.owner,
+    keyId: made.key.id,
+    action: 'GET /sign-in/callback',
+    detail,
+  };
   await audit.end(await audit.begin(entry), 'done');
   return made.secret;
 }

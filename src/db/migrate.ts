@@ -15,6 +15,7 @@ import { assert, Failure } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { ensureRoles } from './access/roles.ts';
 import { poolModeOf } from './access/session.ts';
+import { checkText } from './checks/text.ts';
 import { connect, type Db, type Sql } from './connect.ts';
 import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 
@@ -109,6 +110,7 @@ function explained(raw: unknown, url: string, what: string): unknown {
 async function applyMissing(url: string, migrations: Migration[]): Promise<string[]> {
   const db = connect({ url, max: 1, name: 'tallyhook migrate', statementTimeoutMs: STEP_MS });
   try {
+    await checkText(db);
     const applied: string[] = [];
     for (const part of partsOf(migrations)) {
       const [first] = part;

@@ -1,7 +1,11 @@
 /**
- * Wallet addresses and transaction hashes of the service (interface, section 1). The interface
- * documents only their length, so nothing else is checked, no prefix either. Their case is ignored
- * when they are compared, in SQL by `lower`; the first spelling is stored, shown and sent.
+ * Identities and the form in which each is compared: addresses, hashes of transactions, owners of
+ * keys. The first spelling is stored, shown and sent.
+ *
+ * Of addresses and hashes the interface documents only the length (section 1), so nothing else is
+ * checked, no prefix either. Their case is ignored, in SQL by `lower`. All spellings of a name are
+ * one owner, in SQL by `tallyhook.owner_key`. A key has the first spelling of its owner, so that
+ * elsewhere stored owners are compared as they are.
  */
 
 export const ADDRESS_LENGTH = 42;
@@ -35,4 +39,22 @@ export function txHashKey(hash: string): string {
 /** Whether both hashes are known and one. */
 export function sameTxHash(a: string | null | undefined, b: string | null | undefined): boolean {
   return a != null && b != null && txHashKey(a) === txHashKey(b);
+}
+
+/** The form in which an owner is compared: without case, outer spaces and forms of Unicode. */
+export function ownerKey(owner: string): string {
+  const spaced = owner.normalize('NFKC').replace(/\s+/gu, ' ').trim();
+  // By way of upper case, which some letters share that have several lower ones. The sigma at the
+  // end of a word is another letter, and libraries differ in where a word ends.
+  return spaced.toUpperCase().toLowerCase().replaceAll('\u03c2', '\u03c3').normalize('NFKC');
+}
+
+export function sameOwner(a: string, b: string): boolean {
+  return ownerKey(a) === ownerKey(b);
+}
+
+/** False for an empty name, and for one with characters that nobody sees, which may imitate one. */
+export function isOwner(text: string): boolean {
+  const key = ownerKey(text);
+  return key !== '' && !/[\p{C}\p{Default_Ignorable_Code_Point}]/u.test(key);
 }

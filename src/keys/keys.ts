@@ -3,6 +3,7 @@
  * stored as a hash. It names an owner, to whom idempotency keys and approvals belong.
  */
 import type { Db } from '../db/connect.ts';
+import { isOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -44,8 +45,9 @@ export interface Keys {
    */
   authenticate(secret: string, address?: string | undefined): Promise<Caller | undefined>;
   /**
-   * Creates a key. The secret is returned once and not stored.
-   * @throws Failure `invalid_request` for invalid limits or an expiry in the past
+   * Creates a key. The secret is returned once and not stored. Its owner has the first spelling.
+   * @throws Failure `invalid_request` for invalid limits, an expiry in the past, or an owner whose
+   *   name is empty or has characters that nobody sees
    */
   create(input: {
     name: string;
@@ -101,7 +103,7 @@ export function makeKeys(deps: {
       const key = {
         id: ids.next('key'),
         name,
-        owner,
+        owner: await knownOwner(db, owner),
         scopes: [...scopes],
         limits: limits === undefined ? null : validLimits(limits),
         createdAt: clock.now(),
@@ -122,7 +124,7 @@ export function makeKeys(deps: {
       await store.insertKey(db.orm, {
         id: ids.next('key'),
         name: 'admin',
-        owner: 'admin',
+        owner: await knownOwner(db, 'admin'),
         scopes: [...SCOPES],
         limits: null,
         createdAt: clock.now(),
@@ -138,6 +140,12 @@ export function makeKeys(deps: {
       if (!known) throw new Failure('not_found');
     },
   };
+}
+
+/** The owner by the first spelling. */
+async function knownOwner(db: Db, owner: string): Promise<string> {
+  if (isOwner(owner)) return store.spellingOf(db, owner);
+  throw new Failure('invalid_request', 'owner: must be a name without invisible characters');
 }
 
 function callerOf(key: store.Key): Caller {

@@ -1,7 +1,8 @@
 /** SQL of the keys. */
-import type { Orm } from '../db/connect.ts';
+import type { Db, Orm } from '../db/connect.ts';
 import { and, asc, eq, gt, isNull } from '../db/drizzle.ts';
 import type { Instant } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { keys } from './tables.ts';
 
@@ -34,6 +35,15 @@ const COLUMNS = {
 export async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
   const rows = await orm.select(COLUMNS).from(keys).where(eq(keys.hash, hash)).limit(1);
   return rows[0];
+}
+
+/** The first spelling of an owner, which this one is if there was none. */
+export async function spellingOf({ sql }: Pick<Db, 'sql'>, owner: string): Promise<string> {
+  await sql`insert into tallyhook.owners (name) values (${owner}) on conflict do nothing`;
+  const rows = await sql<{ name: string }[]>`
+    select name from tallyhook.owners
+    where tallyhook.owner_key(name) = tallyhook.owner_key(${owner})`;
+  return must(rows[0], 'owner').name;
 }
 
 /** Does nothing when the hash exists. */

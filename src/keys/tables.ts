@@ -2,13 +2,18 @@
 import { instant, json, tallyhook } from '../db/columns.ts';
 import { bigint, text } from '../db/drizzle.ts';
 
+/** Owners of keys by their first spelling; no two of them are one by `tallyhook.owner_key`. */
+export const owners = tallyhook.table('owners', { name: text().primaryKey() });
+
 export const keys = tallyhook.table('keys', {
   id: text().primaryKey(),
   /** SHA-256 of the secret, hex. A secret of 256 random bits needs no salt and no stretching. */
   hash: text().notNull().unique(),
   name: text().notNull(),
   /** The person or team that uses the key; idempotency keys and approvals belong to owners. */
-  owner: text().notNull(),
+  owner: text()
+    .notNull()
+    .references(() => owners.name),
   scopes: text().array().notNull(),
   limits: json(),
   createdAt: instant('created_at').notNull(),

@@ -5,6 +5,7 @@
 
 import type { Reads } from '../db/access/replica.ts';
 import type { Db, Tx } from '../db/connect.ts';
+import { sameOwner } from '../kernel/addresses.ts';
 import { type Clock, isoText } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -106,7 +107,7 @@ export function assertPeriod({ from, to }: Period): void {
 
 /** @throws Failure `invalid_request` */
 export function assertOwner(owner: string): void {
-  if (owner === store.SCHEDULE)
+  if (sameOwner(owner, store.SCHEDULE))
     throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
 }
 

@@ -93,6 +93,16 @@ describe('A decision', () => {
     ]);
   });
 
+  it.each(['Ann', 'ann\u00a0', '\uff41\uff2e\uff2e'])(
+    'An outcome is not approved by its proposer as %j',
+    async (owner) => {
+      const id = await undecided();
+      await decide(id, 'executed');
+      const { secret } = await api.keys.create({ name: 'other', owner, scopes: ['decide'] });
+      expect((await approve(id, secret)).body.code).toBe('same_owner');
+    },
+  );
+
   it('Deciding not_executed leaves the ledger unchanged', async () => {
     const id = await undecided();
     const before = await api.balance(ADDR_B);

@@ -43,7 +43,8 @@ describe('A drift made elsewhere', () => {
   it('It is assigned, which is announced and recorded, until it is closed', async () => {
     const { addr, id } = await drifting(3n);
     expect((await post(`/${id}/assign`, { assignee: 'ann' }, 'bob')).body.assignee).toBe('ann');
-    expect(await driftsOf(addr, 'assignee=ann')).toMatchObject([{ id }]);
+    for (const assignee of ['ann', 'ANN', '+ann'])
+      expect(await driftsOf(addr, `assignee=${assignee}`)).toMatchObject([{ id }]);
     expect((await eventsOf(addr)).at(-1)).toMatchObject({
       ...{ type: 'wallet.drift_assigned', data: { assignee: 'ann', assigned_by: 'bob' } },
     });
@@ -91,6 +92,33 @@ describe('A proposal about a drift', () => {
     for (const key of ['ann', secret])
       expect((await approve(id, key)).body.code).toBe('same_owner');
     expect((await find(id)).state).toBe('proposed');
+  });
+
+  it.each(['ANN', ' ann ', '\uff41nn'])(
+    'It is not approved by the same owner as %j',
+    async (owner) => {
+      const { id } = await drifting(12n);
+      await propose(id);
+      const { secret } = await api.keys.create({ name: 'second', owner, scopes: ['decide'] });
+      expect((await approve(id, secret)).body.code).toBe('same_owner');
+      expect((await find(id)).state).toBe('proposed');
+    },
+  );
+
+  it('Its second approval is not that of the first owner in another spelling', async () => {
+    const { id } = await drifting(-1_000_002n);
+    await propose(id);
+    expect((await approve(id)).body.state).toBe('proposed');
+    const { secret } = await api.keys.create({ name: 'a', owner: ' BOB', scopes: ['decide'] });
+    expect((await approve(id, secret)).body.code).toBe('same_owner');
+    const { sql } = api.database.db;
+    const approveAs = (owner: string) => sql`
+      insert into tallyhook.approvals (subject, n, proposed_by, owner, key_id, at)
+      values (${id}, 1, 'ann', ${owner}, 'key_1', now())`;
+    await expect(approveAs('Bob')).rejects.toMatchObject({ constraint_name: 'approvals_once' });
+    await expect(approveAs('Ann ')).rejects.toMatchObject({
+      constraint_name: 'approvals_by_another_owner',
+    });
   });
 
   it('Above the set amount it needs two other owners', async () => {

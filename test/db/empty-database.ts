@@ -4,8 +4,11 @@ import postgres from 'postgres';
 import { inject } from 'vitest';
 
 export interface EmptyDatabases {
-  /** Makes one more and answers its address, with the owner's login. */
-  make(): Promise<string>;
+  /**
+   * Makes one more and answers its address, with the owner's login.
+   * @param options of CREATE DATABASE
+   */
+  make(options?: string): Promise<string>;
   /** Runs one statement as the owner of the server. */
   run(statement: string): Promise<unknown>;
   drop(): Promise<void>;
@@ -16,9 +19,9 @@ export function emptyDatabases(): EmptyDatabases {
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} });
   const made: string[] = [];
   return {
-    async make() {
+    async make(options = '') {
       const name = `t_empty_${randomBytes(6).toString('hex')}`;
-      await server.unsafe(`create database ${name} template template0`);
+      await server.unsafe(`create database ${name} template template0 ${options}`);
       made.push(name);
       const at = new URL(serverUrl);
       at.pathname = `/${name}`;

@@ -219,3 +219,17 @@ describe('Migrating', () => {
     expect(await over(migrated, ({ sql }) => compareSchema(sql, known))).toBe('newer');
   });
 });
+
+it.each([
+  ["encoding 'LATIN1' locale_provider libc locale 'C'", 'has encoding LATIN1'],
+  ["locale_provider icu icu_locale 'tr' locale 'C' encoding 'UTF8'", 'other small letters'],
+])(
+  'A database with %s is refused, since it compares texts in another way',
+  async (options, why) => {
+    const url = await databases.make(options);
+    await expect(migrate(url)).rejects.toMatchObject({
+      code: 'bad_setting',
+      message: expect.stringContaining(why),
+    });
+  },
+);

@@ -139,3 +139,34 @@ it('A key is refused from its expiry on', async () => {
   clock.set(expiresAt);
   expect(await keys.authenticate(secret)).toBeUndefined();
 });
+
+it('Keys for all spellings of an owner are of one owner, by the first spelling', async () => {
+  const spellings = ['Zoë Lee', ' zoë  LEE', 'Zoe\u0308\u00a0Lee', '\uff3aOË LEE'];
+  const [first = '', ...others] = spellings;
+  const make = (owner: string) => keys.create({ name: 'a', owner, scopes: ['decide'] });
+  await make(first);
+  for (const owner of others) {
+    const { key, secret } = await make(owner);
+    const caller = await keys.authenticate(secret);
+    expect([key.owner, caller?.owner]).toEqual([first, first]);
+  }
+  const again = database.db.sql`insert into tallyhook.owners (name) values ('ZOË LEE')`;
+  await expect(again).rejects.toMatchObject({ code: '23505', constraint_name: 'owners_once' });
+  const raw = database.db.sql`
+    insert into tallyhook.keys (id, hash, name, owner, scopes, created_at)
+    values ('key_x', 'x', 'x', 'ZOË LEE', '{decide}', now())`;
+  await expect(raw).rejects.toMatchObject({ code: '23503' });
+});
+
+it('Keys made at the same time for several spellings are of one owner', async () => {
+  const spellings = ['max', 'Max', 'MAX', ' max', 'max '];
+  const made = await Promise.all(
+    spellings.map((owner) => keys.create({ name: 'a', owner, scopes: ['decide'] })),
+  );
+  expect(new Set(made.map(({ key }) => key.owner)).size).toBe(1);
+});
+
+it.each(['', ' \t', 'an\u200bn', 'ann\u202e'])('No key is made for the owner %j', async (owner) => {
+  const made = keys.create({ name: 'a', owner, scopes: ['decide'] });
+  await expect(made).rejects.toMatchObject({ code: 'invalid_request' });
+});

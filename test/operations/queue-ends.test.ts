@@ -86,6 +86,7 @@ it('A queued write counts towards the daily limit while it waits and for a day a
 
 it('A queued write whose key is revoked is not sent, and rejected', async () => {
   const keyId = 'key_stolen';
+  await rig.database.owner.sql`insert into tallyhook.owners (name) values ('app')`;
   await rig.database.owner.sql`
     insert into tallyhook.keys (id, name, owner, hash, scopes, created_at)
     values (${keyId}, 'stolen', 'app', 'hash', '{gateway}', now())`;

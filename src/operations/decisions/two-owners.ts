@@ -4,6 +4,7 @@
  * first, and then applies what was approved. Constraints of the database refuse a repeated owner.
  */
 import type { Tx } from '../../db/connect.ts';
+import { sameOwner } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Decision, insertApproval, insertDecision, newestDecision } from './store.ts';
@@ -62,9 +63,9 @@ export async function approve(
     throw new Failure('conflict', `${found}; read it first`);
   }
   const { owner } = by;
-  if (newest.proposedBy === owner)
+  if (sameOwner(newest.proposedBy, owner))
     throw new Failure('same_owner', `${owner} proposed it; a key of another owner approves`);
-  if (newest.approvals.some((approval) => approval.owner === owner))
+  if (newest.approvals.some((approval) => sameOwner(approval.owner, owner)))
     throw new Failure('same_owner', `${owner} approved it already; a third owner approves as well`);
   await insertApproval(tx, newest, by, at);
   return { ...newest, approvals: [...newest.approvals, { ...by, at }] };

@@ -84,7 +84,7 @@ export async function listDrifts(
       ${state ? ofState : sql``}
       ${cause ? sql`and cause = ${cause}` : sql``}
       ${addr ? sql`and wallet_key = ${addressKey(addr)}` : sql``}
-      ${assignee ? sql`and assignee = ${assignee}` : sql``}
+      ${assignee ? isOf(sql, assignee) : sql``}
       ${
         age
           ? sql`and exists (select from tallyhook.age_buckets where bucket_order = ${age.order}
@@ -96,6 +96,9 @@ export async function listDrifts(
       ${page.before ? sql`and id < ${page.before}` : sql``}
     order by id desc limit ${page.limit}`;
 }
+
+const isOf = (sql: Sql, assignee: string) =>
+  sql`and tallyhook.owner_key(assignee) = tallyhook.owner_key(${assignee})`;
 
 export async function findDrift(db: Queryable, id: string): Promise<Drift | undefined> {
   const rows = await db.sql<Drift[]>`

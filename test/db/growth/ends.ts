@@ -75,6 +75,7 @@ export const ENDS: Record<string, Line> = {
   },
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
+  owners: { grows: 'an owner of keys', end: 'kept' },
   period_actions: { grows: 'a close, sign-off, signature or reopening', end: 'kept' },
   periods: { grows: 'a close of a period', end: 'kept' },
   poll_minutes: { grows: 'a minute', end: 'deleted', by: 'housekeeping, 31 days' },

@@ -239,6 +239,10 @@ describe('The database itself', () => {
         at: isoText(END),
       }),
     ).rejects.toMatchObject({ code: '23514' });
+    for (const owner of ['Ann', ' ann', '\uff41nn']) {
+      const signing = periods.sign(id, { owner, keyId: 'key_x' });
+      await expect(signing).rejects.toMatchObject({ code: 'same_owner' });
+    }
     await periods.sign(id, bob);
     await periods.reopen(id, 'receipt', ann);
     await expect(act(id, 'signed_off', 'bob')).rejects.toMatchObject({ code: 'TH007' });

@@ -2,7 +2,9 @@
  * `/api/endpoints`: receivers of webhooks. A secret is part of one response only. Only the form of
  * a request is checked here; `webhooks` checks its values.
  */
+
 import { z } from '@hono/zod-openapi';
+import { sameOwner } from '../../../kernel/addresses.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import {
   type Endpoint,
@@ -250,7 +252,7 @@ export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, ca
 
 /** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
 function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
-  const isVisible = scopes.includes('admin') || row.createdBy === owner;
+  const isVisible = scopes.includes('admin') || sameOwner(row.createdBy, owner);
   return { ...endpointOutput(row), url: isVisible ? row.url : originOf(row.url) };
 }
 
