@@ -6,7 +6,6 @@
 import type { Db, Tx } from '../db/connect.ts';
 import { assertDaemonAlive, type Daemon } from '../db/leases.ts';
 import { isAway, isTooSlow } from '../db/sqlstate.ts';
-import { sameOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -228,7 +227,7 @@ async function cancel(
   const { db, clock, daemon } = deps;
   const operation = await reads.findOperation(db, id);
   if (!operation) throw new Failure('not_found');
-  if (!by.admin && !sameOwner(operation.owner, by.owner))
+  if (!by.admin && operation.owner !== by.owner)
     throw new Failure('forbidden', 'the write belongs to another owner');
   if (await freezes.isMaybeSent(db, id))
     throw new Failure('conflict', 'it may have been sent before the database was restored');

@@ -4,7 +4,6 @@
  * commit.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import { sameOwner } from '../../kernel/addresses.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
@@ -85,8 +84,7 @@ export function makeEndpoints(deps: EndpointsDeps) {
      * @throws Failure `not_found`, `forbidden`
      */
     async requireOwner(id: string, owner: string): Promise<void> {
-      const { createdBy } = existing(await store.findEndpoint(db.orm, id));
-      if (!sameOwner(createdBy, owner))
+      if (existing(await store.findEndpoint(db.orm, id)).createdBy !== owner)
         throw new Failure('forbidden', 'the endpoint belongs to another owner');
     },
 

@@ -4,7 +4,6 @@
  */
 
 import { z } from '@hono/zod-openapi';
-import { sameOwner } from '../../../kernel/addresses.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import {
   type Endpoint,
@@ -252,7 +251,7 @@ export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, ca
 
 /** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
 function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
-  const isVisible = scopes.includes('admin') || sameOwner(row.createdBy, owner);
+  const isVisible = scopes.includes('admin') || row.createdBy === owner;
   return { ...endpointOutput(row), url: isVisible ? row.url : originOf(row.url) };
 }
 
