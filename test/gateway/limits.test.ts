@@ -86,18 +86,30 @@ it('Unauthenticated requests in progress leave slots to authenticated ones', asy
   expect([(await first).status, (await give).status]).toEqual([200, 200]);
 });
 
-it('An address may try 100 unknown keys at once; a known key goes on from there', async () => {
-  const rig = await open({ monotonic: manualClock() });
-  expect((await rig.call('GET', READ)).status).toBe(200);
-  const tries = Array.from({ length: 200 }, (_, n) =>
-    rig.call('GET', READ, { headers: { 'tallyhook-key': `thk_${String(n).padStart(43, 'x')}` } }),
-  );
-  const statuses = (await Promise.all(tries)).map(({ status }) => status);
-  expect(new Set(statuses)).toEqual(new Set([406, 429]));
-  // The first use of the known key counts, too.
-  expect(statuses.filter((status) => status === 406)).toHaveLength(99);
-  expect((await rig.call('GET', READ)).status).toBe(200);
-});
+it.each<[string, (n: number) => Record<string, string>]>([
+  ['unknown keys', (n) => ({ 'tallyhook-key': `thk_${String(n).padStart(43, 'x')}` })],
+  [
+    'unknown keys as Bearer',
+    (n) => ({ authorization: `Bearer thk_${String(n).padStart(43, 'x')}` }),
+  ],
+  ['malformed keys', (n) => ({ 'tallyhook-key': `thk_${n}` })],
+  ['tokens of the service', (n) => ({ authorization: `Bearer token-${n}` })],
+  ['requests without a key', () => ({})],
+])(
+  'An address may try 100 %s at once; a known key goes on from there',
+  async (_what, headersOf) => {
+    const rig = await open({ monotonic: manualClock() });
+    expect((await rig.call('GET', READ)).status).toBe(200);
+    const tries = Array.from({ length: 200 }, (_, n) =>
+      rig.call('GET', READ, { headers: headersOf(n) }),
+    );
+    const statuses = (await Promise.all(tries)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([406, 429]));
+    // The first use of the known key counts, too.
+    expect(statuses.filter((status) => status === 406)).toHaveLength(99);
+    expect((await rig.call('GET', READ)).status).toBe(200);
+  },
+);
 
 it('Unauthenticated requests are limited per address, with Retry-After', async () => {
   const rig = await open({ openPathsPerS: 0.5 });

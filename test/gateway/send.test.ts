@@ -7,7 +7,7 @@ import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 const { sql, open, operationOf } = await setUpGateway();
 
 /** A gateway whose transactions go to a closed port, and a service that can start on it. */
-async function withClosedPort() {
+async function withClosedPort(options: { writeTimeoutMs?: number } = {}) {
   const server = createServer((request, response) => {
     request.resume();
     response.end(SUCCESS.body);
@@ -16,7 +16,7 @@ async function withClosedPort() {
   await new Promise((resolve) => server.close(resolve));
   onTestFinished(() => closeServer(server));
   return {
-    rig: await open({ txUrl: `http://127.0.0.1:${port}` }),
+    rig: await open({ txUrl: `http://127.0.0.1:${port}`, ...options }),
     start: () => listen(server, port),
   };
 }
@@ -46,6 +46,15 @@ it('A write to a closed port is sent three times, each send a row, and releases 
   const second = await rig.give(key);
   expect(idOf(second)).not.toBe(idOf(first));
   expect(second.headers['idempotency-replayed']).toBeUndefined();
+});
+
+it('A write whose deadline would pass before a resend is sent once', async () => {
+  const { rig } = await withClosedPort({ writeTimeoutMs: 100 });
+  const response = await rig.give();
+  expect(response).toMatchObject({ status: 502, json: { code: 'upstream_not_reached' } });
+  expect(await sendsOf(idOf(response))).toEqual([[1, null]]);
+  // It does not even ask.
+  expect(rig.logged.text).not.toContain('not resent');
 });
 
 it('A write to a closed port is accepted when the service starts in time', async () => {

@@ -81,7 +81,12 @@ it.each<[string, (log: Log) => void]>([
   ['a password with an @', (log) => log.info({ at: `postgres://me:@${SECRET}@h/d` }, 'x')],
   ['a password without a user', (log) => log.info({ at: `redis://:${SECRET}@h` }, 'x')],
   ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${SECRET}&a=1` }, 'x')],
-  ['a form', (log) => log.info({ body: `a=1&client_secret=${SECRET}` }, 'x')],
+  ...['token', 'access_token', 'refresh_token', 'client_secret', 'password', 'Password'].map(
+    (name): [string, (log: Log) => void] => [
+      `a form with ${name}`,
+      (log) => log.info({ body: `a=1&${name}=${SECRET}&b=2` }, 'x'),
+    ],
+  ),
   ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${SECRET}`]]]] }, 'x')],
 ])('The log hides a secret in %s', (_place, write) => {
   const text = written(write);
@@ -108,6 +113,16 @@ it('The log keeps everything else', () => {
   });
   expect(second.err).toMatchObject({ message: 'lease_lost: sequencer', errorCode: 'lease_lost' });
   expect(second.err.stack).toMatch(/^\s+at /);
+});
+
+it('The log shows an error with four causes one in another, and no more of them', () => {
+  let error = new Error('cause 5');
+  for (const n of [4, 3, 2, 1]) error = new Error(`cause ${n}`, { cause: error });
+  const text = written((log) => log.error({ err: new Error('the error', { cause: error }) }, 'x'));
+  const found = ['the error', 1, 2, 3, 4, 5].map((n) =>
+    text.includes(String(n).padStart(7, 'cause ')),
+  );
+  expect(found).toEqual([true, true, true, true, true, false]);
 });
 
 it('The log accepts an error that is its own cause, and a value that is not an error', () => {

@@ -95,6 +95,31 @@ describe('Recording', () => {
       { n: 3, after: 'unauthorized' },
     ]);
   });
+
+  it.each<[string, (id: string) => unknown]>([
+    ['from its deadline on', () => rig.clock.advance(1_000)],
+    ['once it is accepted', (id) => rig.conclude(id, 'accepted')],
+    ['once it is unknown', (id) => rig.conclude(id, 'unknown')],
+  ])('A write is not sent again %s', async (_when, change) => {
+    const id = await rig.record({ sendWithinMs: 1_000 });
+    const resend = ({ operations } = rig.first) =>
+      operations.recordResend(id, 'not_connected', rig.clock.now() + 5_000);
+    rig.clock.advance(999);
+    await resend();
+    rig.clock.advance(-999);
+    await change(id);
+    const detail = 'this write may not be sent again';
+    await expect(resend()).rejects.toMatchObject({ code: 'lease_lost', detail });
+    expect(await listSends(rig.database.db, id)).toHaveLength(2);
+  });
+
+  it('A write is not sent again by another daemon', async () => {
+    const id = await rig.record();
+    const resend = rig.other.operations.recordResend(id, 'not_connected', rig.clock.now() + 5_000);
+    const detail = 'this write may not be sent again';
+    await expect(resend).rejects.toMatchObject({ code: 'lease_lost', detail });
+    expect(await listSends(rig.database.db, id)).toHaveLength(1);
+  });
 });
 
 describe('An idempotency key', () => {

@@ -1,9 +1,10 @@
 /** Which connection a request uses, and which connections are reused. */
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/kernel/clock.ts';
+import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import type { ExchangeRequest } from '../../src/upstream/http/exchange.ts';
 import type { Transport } from '../../src/upstream/http/transport.ts';
+import { manualClock } from '../harness/manual-clock.ts';
 import { closeAll, post, transportWith } from './rig.ts';
 import { http, requestsIn, startRaw } from './service.ts';
 
@@ -12,9 +13,9 @@ afterEach(closeAll);
 const send = (bytes: string) => (socket: Socket) => void socket.write(bytes);
 
 /** A raw service, and exchanges with it over one transport. */
-async function open(answer: (socket: Socket, nth: number) => void) {
+async function open(answer: (socket: Socket, nth: number) => void, monotonic?: Clock) {
   const service = await startRaw((socket, nth) => answer(socket, nth));
-  const transport = transportWith();
+  const transport = transportWith({}, systemClock, monotonic);
   const exchange = (
     cls: Parameters<Transport['exchange']>[0] = 'app-write',
     more: Partial<ExchangeRequest> = {},
@@ -54,9 +55,24 @@ describe('A write', () => {
     expect(service.received).toHaveLength(1);
   });
 
+  it('reuses a connection that was idle for less than a second', async () => {
+    const monotonic = manualClock();
+    const { service, exchange } = await open(send(http(200, '{}')), monotonic);
+    const connectionsAfter = async (idleMs: number) => {
+      monotonic.advance(idleMs);
+      await exchange();
+      return service.received.length;
+    };
+    await exchange();
+    expect(await connectionsAfter(999)).toBe(1);
+    expect(await connectionsAfter(1_000)).toBe(2);
+  });
+
   it.each([
     ['the service closes', ['connection: close']],
     ['the service does not keep alive', ['keep-alive: timeout=0']],
+    ['the service keeps for a second', ['keep-alive: timeout=1']],
+    ['the service keeps for two seconds', ['Keep-Alive: max=9, timeout=2']],
   ])('does not reuse a connection that %s', async (_title, headers) => {
     const { service, exchange } = await open(send(http(200, '{}', headers)));
     await exchange();
@@ -65,7 +81,7 @@ describe('A write', () => {
   });
 
   it('leaves no connection open that is no longer fresh', async () => {
-    const { service, exchange } = await open(send(http(200, '{}', ['keep-alive: timeout=1'])));
+    const { service, exchange } = await open(send(http(200, '{}', ['keep-alive: timeout=600'])));
     await exchange();
     expect(await service.endings[0]).toMatch(/^(end|close)$/);
   });

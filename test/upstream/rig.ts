@@ -96,14 +96,15 @@ export function gate(): { opened: Promise<void>; open: () => void } {
 export function transportWith(
   settings: Partial<TransportSettings> = {},
   clock: Clock = systemClock,
+  monotonic?: Clock,
 ): Transport {
-  const transport = makeTransport(clock, {
+  const all = {
     connectTimeoutMs: 5000,
     bodyBytesMax: 1000,
     connections: { polls: 1, 'app-read': 1 },
     ...settings,
-  });
-  return closeLater(transport);
+  };
+  return closeLater(makeTransport(clock, all, monotonic));
 }
 
 /** A request with a body, for an exchange of ten seconds at most. */

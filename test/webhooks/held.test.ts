@@ -1,6 +1,7 @@
 /** No event is lost to an endpoint: while it is disabled, and while it is created or changed. */
 import { expect, it } from 'vitest';
 import { sequence } from '../../src/outbox/outbox.ts';
+import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const HOUR = 3_600_000;
@@ -80,6 +81,32 @@ it('A 410 disables the endpoint, and its deliveries are held until it is enabled
   await rig.webhooks.enable(endpoint.id);
   await rig.deliver();
   expect(await statesOf(endpoint.id)).toEqual(['delivered', 'delivered']);
+});
+
+it('An endpoint that is enabled begins anew: its failures and its pause are forgotten', async () => {
+  const { endpoint } = await rig.subscribe();
+  rig.receiver.answer(500);
+  const { openAfter, disableAfterMs } = webhookDefaults.health;
+  const requestsAfter = async (emitted: number) => {
+    await rig.emit(...walletEvents(emitted));
+    await rig.deliver();
+    return rig.receiver.requests.length;
+  };
+  const anew = async (ms: number) => {
+    await rig.webhooks.disable(endpoint.id);
+    rig.clock.advance(ms);
+    await rig.webhooks.enable(endpoint.id);
+  };
+  expect(await requestsAfter(openAfter)).toBe(openAfter);
+  expect(await requestsAfter(1)).toBe(openAfter);
+  await anew(0);
+  // The second of two is only sent if the first did not open the circuit breaker again.
+  expect(await requestsAfter(0)).toBe(openAfter + 1);
+  expect(await requestsAfter(1)).toBe(openAfter + 2);
+  await anew(disableAfterMs);
+  await rig.deliver();
+  expect(rig.receiver.requests.length).toBeGreaterThan(openAfter + 2);
+  expect((await rig.webhooks.getEndpoint(endpoint.id))?.state).toBe('enabled');
 });
 
 it('A delivery that was held for a month is retried after it failed', async () => {

@@ -3,7 +3,7 @@
  * keep-alive connections; writes have their own (write-connections.ts). Nothing is retried.
  */
 import { Pool } from 'undici';
-import type { Clock } from '../../kernel/clock.ts';
+import { type Clock, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { makeConnectors } from './connect.ts';
 import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
@@ -48,10 +48,15 @@ export function addressOf({ origin, prefix }: Host, path: string) {
   return { origin, path: path.startsWith('/') ? prefix + path : path };
 }
 
-export function makeTransport(clock: Clock, settings: TransportSettings): Transport {
+/** @param monotonic measures how long connections of writes are idle */
+export function makeTransport(
+  clock: Clock,
+  settings: TransportSettings,
+  monotonic: Clock = { now: monotonicMs },
+): Transport {
   const { bodyBytesMax } = settings;
   const connector = makeConnectors(settings.connectTimeoutMs);
-  const writes = makeWriteConnections(connector, clock);
+  const writes = makeWriteConnections(connector, clock, monotonic);
   const pools = new Map<string, Pool>();
   const open = new Set<Promise<unknown>>();
   let closed = false;

@@ -102,7 +102,8 @@ describe('How a write ends that the token does not prove under a later hash', ()
   const data = { ...own, kind: 'set_extra_data', extraData: '{}' } as const;
   const mint = { ...own, kind: 'mint', preImage: null } as const;
   const later = { sent: 2_000, answered: 2_100 };
-  const onward = write('settled', { ...transfer, ...later, fromAddr: addr(2), toAddr: addr(3) });
+  const onwards = { ...transfer, fromAddr: addr(2), toAddr: addr(3) };
+  const onward = write('settled', { ...onwards, ...later });
   const burn = write('settled', { kind: 'burn', ...later });
   const sameAgain = write('accepted', { ...transfer, ...later });
   const movedOn = { ...token({ owner: addr(3), lastTxHash: HASH_B }), ownedText: 'later' };
@@ -253,6 +254,83 @@ describe('How a write ends that the token does not prove under a later hash', ()
       'absent',
       [burn, write('accepted', mint)],
       undefined,
+    ],
+    [
+      'A transfer waits until the transfer of its receiver has settled',
+      write('accepted', transfer),
+      movedOn,
+      [write('accepted', { ...onwards, ...later })],
+      undefined,
+    ],
+    [
+      'A mint waits until the burn of its token has settled',
+      write('accepted', mint),
+      'absent',
+      [write('accepted', { kind: 'burn', ...later })],
+      undefined,
+    ],
+    [
+      'A transfer waits when the transfer of its receiver was sent before it',
+      write('accepted', transfer),
+      movedOn,
+      [write('settled', { ...onwards, sent: 100, settledAt: at(800) })],
+      undefined,
+    ],
+    [
+      'A transfer settles though an equal one is known as not executed',
+      write('accepted', transfer),
+      movedOn,
+      [onward, write('not_executed', { ...transfer, ...later })],
+      'settled',
+    ],
+    [
+      'A transfer settles by its effect though an equal one was rejected',
+      write('accepted', transfer),
+      moved,
+      [write('rejected', { ...transfer, ...later })],
+      'settled',
+    ],
+    [
+      'A mint settles once its token was burned, though another mint was rejected',
+      write('accepted', mint),
+      'absent',
+      [burn, write('rejected', mint)],
+      'settled',
+    ],
+    [
+      'A mint settles by the token, though another mint is known as not executed',
+      write('accepted', mint),
+      moved,
+      [write('not_executed', mint)],
+      'settled',
+    ],
+    [
+      'A mint settles by the token, though another one had settled before it was sent',
+      write('accepted', mint),
+      moved,
+      [write('settled', { kind: 'mint', sent: 100, settledAt: at(900) })],
+      'settled',
+    ],
+    ...(['recorded', 'queued'] as const).map<Row>((state) => [
+      `A burn settles though another one is ${state} and was not sent`,
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write(state, { kind: 'burn', ...later })],
+      'settled',
+    ]),
+    [
+      'A burn waits while another one, which was sent, may have taken the token',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('unknown', { kind: 'burn', ...later })],
+      undefined,
+    ],
+    [
+      'A burn settles though another one was rejected',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('rejected', { kind: 'burn', ...later })],
+      'settled',
     ],
   ])('%s', (_title, operation, seen, others, to) => {
     expect(endingOf(operation, seen, late, others)?.to).toBe(to);
