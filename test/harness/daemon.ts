@@ -94,8 +94,10 @@ export interface DaemonProcess {
 export async function startDaemon(
   { database, sandbox }: World,
   settings: object = {},
+  env: Record<string, string> = {},
 ): Promise<DaemonProcess> {
-  return spawnDaemon(environmentOf(database.url, sandbox.url), { ...QUICK, ...settings });
+  const all = { ...environmentOf(database.url, sandbox.url), ...env };
+  return spawnDaemon(all, { ...QUICK, ...settings });
 }
 
 /**

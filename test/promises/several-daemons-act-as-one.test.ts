@@ -6,11 +6,14 @@ import { expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import { type Answered, makeApp } from '../harness/app.ts';
-import { useRig } from '../harness/rig.ts';
+import { QUICK } from '../harness/daemon.ts';
+import { operationIdOf, useRig } from '../harness/rig.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import { until } from '../harness/until.ts';
 
-const rig = useRig();
+/** Even a starved daemon sends its heartbeat in time. */
+const rig = useRig({ daemon: { ...QUICK.daemon, heartbeat_timeout_ms: 15_000 } });
+const UNTIL = { deadlineMs: 90_000 };
 
 const keyed = (key: string) => ({ 'idempotency-key': key, 'tallyhook-reference': key });
 
@@ -56,7 +59,7 @@ it('The same traffic through both daemons is applied as through one, also when o
       select count(*)::int as n from tallyhook.operations where state in ('sending', 'unknown')`;
     return rows[0]?.n === 0 || undefined;
   };
-  expect(await until(open, { deadlineMs: 90_000 }), 'something stayed open').toBe(true);
+  expect(await until(open, UNTIL), 'something stayed open').toBe(true);
 
   const rows = await world.database.owner.sql<{ n: bigint; state: string; outcome: string }[]>`
     select amount as n, state, outcome from tallyhook.operations
@@ -76,4 +79,47 @@ it('The same traffic through both daemons is applied as through one, also when o
     if (oks.length > 0 && applied !== 1) wrong.push({ amount, applied, oks: oks.length });
   }
   expect(wrong, jsonText(wrong)).toEqual([]);
+}, 240_000);
+
+interface Lease {
+  name: string;
+  daemonId: string;
+  fence: bigint;
+  /** Whether its holder counts as alive. */
+  alive: boolean;
+}
+
+/** The leases of the stages that always work, once living daemons hold all of them. */
+async function heldLeases(): Promise<Lease[]> {
+  const { sql } = rig.world.database.owner;
+  const held = await until(async () => {
+    const leases = await sql<Lease[]>`
+      select l.name, l.daemon_id, l.fence, d.alive_until > now() as alive
+      from tallyhook.leases l join tallyhook.daemons d on d.id = l.daemon_id
+      where l.name in ('ledger', 'reconciler', 'alerts') order by l.name`;
+    return leases.length === 3 && leases.every(({ alive }) => alive) ? leases : undefined;
+  }, UNTIL);
+  if (!held) throw new Error('living daemons do not hold all leases');
+  return held;
+}
+
+it('A lease is never taken from a living daemon, and from a dead one once', async () => {
+  const further = await rig.another();
+  const before = await heldLeases();
+  for (const app of [rig.app, makeApp(() => further.url)])
+    for (let n = 0; n < 10; n++) {
+      const id = operationIdOf(await app.give(rig.world.ada, 1));
+      await app.until((e) => e.data.operation_id === id && e.type === 'operation.settled');
+    }
+  expect(await heldLeases()).toEqual(before);
+  await rig.daemon.kill();
+  const moved = await until(async () => {
+    const leases = await heldLeases();
+    return leases.some(({ fence }, i) => fence !== before[i]?.fence) ? leases : undefined;
+  }, UNTIL);
+  for (const [i, { daemonId, fence }] of moved?.entries() ?? []) {
+    const { daemonId: former, fence: formerFence = 0n } = before[i] ?? {};
+    expect(fence).toBe(daemonId === former ? formerFence : formerFence + 1n);
+  }
+  expect(moved).toBeDefined();
 }, 240_000);
