@@ -17,7 +17,7 @@ async function settledGive() {
   return posted;
 }
 
-/** A posting that continues the ledger, and that takes 5 from one account and gives the other so much. */
+/** A posting that continues the ledger: 5 from one account, and so much to another. */
 async function nextPosting({ sql }: Tx, received: bigint): Promise<Raw> {
   const [last] = await sql<{ batch: bigint; transaction: bigint; at: string }[]>`
     select b.id as batch, extract(epoch from b.recorded_at)::text as at,
