@@ -1,12 +1,75 @@
-/** How the tests run: three workers, and one template database that every test file clones. */
-import { configDefaults, defineConfig } from 'vitest/config';
+/**
+ * The tests in four projects, by what they need. `npm run test:unit` runs `unit`, `npm test` also
+ * `stages` and `promises`, and CI `long` as well.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseSync, type StaticImport } from 'oxc-parser';
+import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // The folder of main.ts, for the workers too.
 process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 
-/** The longest files, which the order by size of a first run would put last. */
-const FIRST = /\/test\/(?:promises\/|cli\/|docker\.)/;
+const ROOT = import.meta.dirname;
+
+/** What only CI runs: programs of Debian, a browser, and the long forms of what `stages` has short. */
+const LONG = [
+  'test/api/docs.test.ts',
+  'test/cli/{demo,export-hledger}.test.ts',
+  'test/console/!(console).test.ts',
+  'test/contract/*.test.ts',
+  'test/daemon/{clock-steps,master-key}.test.ts',
+  'test/db/{embedded-places,releases}.test.ts',
+  'test/docker.test.ts',
+  'test/observer/schedule/detection-delay.test.ts',
+  'test/promises/safe-to-kill/{mint,nft-writes,payments,queued-give}.test.ts',
+  'test/reconciler/simulation/*.test.ts',
+  'test/reports/hledger.test.ts',
+  'test/sandbox/control/pages.test.ts',
+];
+/** On the server of Debian that TEST_DATABASE_URL names. */
+const DEBIAN = ['test/debian/**/*.test.ts'];
+const runsHere = (path: string) =>
+  process.env.TEST_DATABASE_URL || !path.startsWith('test/debian/');
+const PROMISES = ['test/promises/**/*.test.ts'];
+
+/** Modules that start a server, a program or a Postgres; a test that imports one is none of `unit`. */
+const STARTS =
+  /^node:child_process$|\/(?:db\/connect|db\/embedded\/\w+)\.ts$|\/harness\/(?:app|browser|command|daemon|database|rig|stages|temporary-server|postgres-programs|replicated-servers)\.ts$/;
+
+/** What a file imports beside types, which load nothing. */
+function importedBy(path: string): string[] {
+  const { module } = parseSync(path, readFileSync(join(ROOT, path), 'utf8'));
+  const isType = ({ entries }: StaticImport) =>
+    entries.length > 0 && entries.every((e) => e.isType);
+  return module.staticImports.filter((one) => !isType(one)).map((one) => one.moduleRequest.value);
+}
+
+/** True for a test that neither starts anything nor imports a file of test/ that does. */
+function isUnit(path: string, seen = new Set<string>()): boolean {
+  if (seen.has(path)) return true;
+  seen.add(path);
+  const imported = importedBy(path);
+  if (imported.some((name) => STARTS.test(name))) return false;
+  const ofTests = imported
+    .filter((name) => name.startsWith('.'))
+    .map((name) => join(dirname(path), name))
+    .filter((target) => target.startsWith('test/'));
+  return ofTests.every((target) => isUnit(target, seen));
+}
+
+const filesOf = (patterns: string[]) => globSync(patterns, { cwd: ROOT });
+const long = new Set(filesOf([...LONG, ...DEBIAN]));
+const promises = filesOf(PROMISES).filter((path) => !long.has(path));
+const others = filesOf(['test/**/*.test.ts']).filter(
+  (path) => !long.has(path) && !promises.includes(path),
+);
+const unit = others.filter((path) => isUnit(path));
+const stages = others.filter((path) => !unit.includes(path));
+
+/** The longest files first, which the order by size of a first run would put last. */
+const FIRST = /\/test\/(?:cli|console|docker|promises\/safe-to-kill)\b/;
 
 class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -16,24 +79,37 @@ class Sequencer extends BaseSequencer {
   }
 }
 
+const POSTGRES = ['test/harness/global-setup.ts'];
+
+/** @param order projects with a smaller one run before */
+const project = (name: string, include: string[], order: number, maxWorkers: number) => ({
+  extends: true as const,
+  test: {
+    name,
+    include,
+    maxWorkers,
+    globalSetup: name === 'unit' ? [] : POSTGRES,
+    sequence: { groupOrder: order },
+  },
+});
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // What needs programs of Debian runs on its server: .ci/run.
-    exclude: [
-      ...configDefaults.exclude,
-      ...(process.env.TEST_DATABASE_URL ? [] : ['test/debian/**']),
-    ],
-    globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
     // The modules have no state that one file could leave to the next.
     isolate: false,
-    // One more than the cores that CI has, because many tests wait for other processes.
-    maxWorkers: 3,
     sequence: { sequencer: Sequencer },
     // Generous: a test waits for events, and only a starved machine comes near it.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
+    projects: [
+      project('unit', unit, 1, 2),
+      // One more than the cores that CI has, because many tests wait for other processes.
+      project('stages', stages, 2, 3),
+      // One at a time: each has whole daemons, whose deadlines are those of a machine of its own.
+      project('promises', promises, 3, 1),
+      project('long', [...long].filter(runsHere), 4, 2),
+    ],
   },
 });

@@ -52,7 +52,6 @@ describe('The page of the API', () => {
 
 describe('In a browser', () => {
   const browser = useBrowser();
-  if (!browser) return;
 
   it.each(SCREENS)('The page of the API has no fault at $width, $scheme', async (screen) => {
     const { api: served } = await openApi(api.database.db);

@@ -9,7 +9,6 @@ import { type Browsing, FIRST, SCREENS, type Screen, SECOND, signIn, tabTo } fro
 
 describe('Finance in the console', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const rig = useRig();
   const begun = isoText(systemClock.now() - 60_000);
   const keys: Record<string, string> = {};

@@ -20,7 +20,6 @@ interface Shown {
 
 describe('Every number', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const rig = useRig();
   const decide = async (owner: string, path: string, body: object) => {
     const key = { name: owner, owner, scopes: ['read', 'decide'] };

@@ -9,7 +9,6 @@ import { SCREENS, SECOND, signIn, tabTo } from './browsing.ts';
 
 describe('The console', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const rig = useRig();
 
   /** A key of another person. */

@@ -8,7 +8,6 @@ import { SCREENS, signIn } from './browsing.ts';
 
 describe('The pages of the setup', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const rig = useRig();
 
   it('A key is created with limits, shown once, keeps its limits, and is revoked', async () => {

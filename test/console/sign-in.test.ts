@@ -19,7 +19,6 @@ const GROUPS: Record<string, string[]> = {
 
 describe('People sign in with their account', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const issuer = createServer();
   let world: World;
   let daemon: DaemonProcess;

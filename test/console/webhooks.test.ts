@@ -7,7 +7,6 @@ import { SCREENS, signIn } from './browsing.ts';
 
 describe('The pages of webhooks', () => {
   const browser = useBrowser();
-  if (!browser) return;
   const rig = useRig();
 
   /** A key of an app developer. */

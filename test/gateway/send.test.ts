@@ -1,10 +1,11 @@
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { makeRetryBudget } from '../../src/gateway/send.ts';
+import { must } from '../../src/kernel/errors.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 
-const { sql, open, operationOf } = await setUpGateway();
+const { database, sql, open, operationOf } = await setUpGateway();
 
 /** A gateway whose transactions go to a closed port, and a service that can start on it. */
 async function withClosedPort(options: { writeTimeoutMs?: number } = {}) {
@@ -57,20 +58,33 @@ it('A write whose deadline would pass before a resend is sent once', async () =>
   expect(rig.logged.text).not.toContain('not resent');
 });
 
-it('A write to a closed port is accepted when the service starts in time', async () => {
+it('A write to a closed port is accepted when the service starts before it is sent again', async () => {
   const { rig, start } = await withClosedPort();
-  const running = rig.give({ 'tallyhook-reference': 'in time' });
-  const resends = async () => {
-    const rows = await sql`
-        select 1 as one from tallyhook.sends s join tallyhook.operations o on o.id = s.operation_id
-        where s.after is not null and o.reference = 'in time'`;
-    return rows.length;
-  };
-  await expect.poll(resends).toBeGreaterThan(0);
-  await start();
+  // The second send waits for its row, and the row for this lock.
+  await sql.unsafe(`
+    create function public.hold() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(7); return new; end';
+    create trigger hold before insert on tallyhook.sends
+      for each row when (new.n = 2) execute function public.hold()`);
+  let running: ReturnType<typeof rig.give> | undefined;
+  await database.owner.begin(async ({ sql: held }) => {
+    await held`select pg_advisory_xact_lock(7)`;
+    running = rig.give();
+    const waiting = async () => {
+      const rows = await sql`select 1 from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`;
+      return rows.length;
+    };
+    await expect.poll(waiting).toBe(1);
+    await start();
+  });
   const response = await running;
+  await sql.unsafe('drop function public.hold() cascade');
   expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
-  expect((await sendsOf(idOf(response))).length).toBeGreaterThan(1);
+  expect(await sendsOf(idOf(must(response, 'response')))).toEqual([
+    [1, null],
+    [2, 'connection_refused'],
+  ]);
 });
 
 it('A new daemon resends ten times in total, and once more for ten first sends', async () => {

@@ -2,7 +2,7 @@
 import { asJson, type Db, type Tx } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import { START } from './fixture.ts';
+import { START } from './builders.ts';
 
 /** The rows of one posting. */
 export interface Raw {

@@ -4,7 +4,7 @@ import { expedite, listObservations, type Observer } from '../../src/observer/ob
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
-import { addr } from '../ledger/fixture.ts';
+import { addr } from '../ledger/builders.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
 import { observerOf, processAll } from './rig.ts';
 

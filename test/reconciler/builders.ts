@@ -8,7 +8,7 @@ import {
   POSSIBLE_MAX,
   type PossibleOperation,
 } from '../../src/reconciler/wallets/rule.ts';
-import { addr, operation, START } from '../ledger/fixture.ts';
+import { addr, operation, START } from '../ledger/builders.ts';
 
 export { addr, operation, START };
 

@@ -1,16 +1,11 @@
 /** The lines behind the totals of a report: they sum to it, and they stay as they were. */
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { renderJournal } from '../../src/reports/render/journal.ts';
 import type { LinePosition, Report, ReportLine } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, HUGE, START, type World } from './world.ts';
 
-const HLEDGER = '/usr/bin/hledger';
 const NEWEST = { wallet: addr(5), amount: 7_000n };
 let world: World;
 let report: Report;
@@ -119,36 +114,6 @@ it('A format that cannot be made is a problem of its file alone', async () => {
   await few.drop();
   await rm(folder, { recursive: true });
 });
-
-async function hledger(journal: string, ...args: string[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
-  const file = join(folder, 'report.journal');
-  await writeFile(file, journal);
-  try {
-    return (await promisify(execFile)(HLEDGER, ['-f', file, ...args])).stdout;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
-if (existsSync(HLEDGER)) {
-  it('hledger accepts the journal of a report, and refuses one whose closing is another', async () => {
-    const journal = String(await world.reports.renderReport(report.id, 'hledger'));
-    expect(await hledger(journal, 'check')).toBe('');
-    const balances = await hledger(journal, 'balance', '--flat', '-N', 'wallet');
-    for (const { account, balance } of await world.db.sql<{ account: string; balance: bigint }[]>`
-      select account, balance from finance_v1.balances where account like 'wallet:%'
-        and balance <> 0`)
-      expect(balances).toContain(`${balance} service_token  ${account}\n`);
-    const { content } = report;
-    const [kind, ...kinds] = content.roll_forward;
-    const wrong = { ...kind, closing: `${BigInt(kind?.closing ?? 0) + 1n}` } as typeof kind &
-      object;
-    const changed = { ...report, content: { ...content, roll_forward: [wrong, ...kinds] } };
-    const lines = { listed: before, total: before.length, openings: [] };
-    await expect(hledger(renderJournal(changed, lines), 'check')).rejects.toThrow(/assertion/i);
-  });
-}
 
 it('The lines of a report stay as they are while late facts arrive', async () => {
   await world.open(NEWEST.wallet, NEWEST.amount, START + 1);

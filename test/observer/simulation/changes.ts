@@ -2,7 +2,7 @@
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
 import type { Token } from '../../../src/sandbox/state/records.ts';
-import { addr } from '../../ledger/fixture.ts';
+import { addr } from '../../ledger/builders.ts';
 import { GONE, noteState, tokenSubject, tokenValue, walletSubject } from './history.ts';
 import { CONTRACT, type World } from './world.ts';
 

@@ -14,7 +14,6 @@ const LOGIN = new URLSearchParams({
 
 describe('The pages', () => {
   const browser = useBrowser();
-  if (!browser) return;
   let caller: Caller;
   const fieldErrors: string[] = [];
 

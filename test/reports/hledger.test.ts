@@ -1,0 +1,47 @@
+/** hledger of Debian on the journal of a report: a program that we did not write checks its balances. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { renderJournal } from '../../src/reports/render/journal.ts';
+import { balancedWorld, type World } from './world.ts';
+
+let world: World;
+
+beforeAll(async () => {
+  world = await balancedWorld();
+  await world.operation({ reason_type: 'welcome', amount: 5 });
+  await world.post();
+});
+afterAll(() => world.drop());
+
+async function hledger(journal: string, ...args: string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
+  const file = join(folder, 'report.journal');
+  await writeFile(file, journal);
+  try {
+    return (await promisify(execFile)('hledger', ['-f', file, ...args])).stdout;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+it('hledger accepts the journal of a report, and refuses one whose closing is another', async () => {
+  const report = await world.report();
+  const journal = String(await world.reports.renderReport(report.id, 'hledger'));
+  expect(await hledger(journal, 'check')).toBe('');
+  const balances = await hledger(journal, 'balance', '--flat', '-N', 'wallet');
+  for (const { account, balance } of await world.db.sql<{ account: string; balance: bigint }[]>`
+    select account, balance from finance_v1.balances where account like 'wallet:%'
+      and balance <> 0`)
+    expect(balances).toContain(`${balance} service_token  ${account}\n`);
+  const { content } = report;
+  const [kind, ...kinds] = content.roll_forward;
+  const wrong = { ...kind, closing: `${BigInt(kind?.closing ?? 0) + 1n}` } as typeof kind & object;
+  const changed = { ...report, content: { ...content, roll_forward: [wrong, ...kinds] } };
+  const listed = await world.reports.listLines(report.id, {}, { after: undefined, limit: 500 });
+  const lines = { listed, total: listed.length, openings: [] };
+  await expect(hledger(renderJournal(changed, lines), 'check')).rejects.toThrow(/assertion/i);
+});
