@@ -13,7 +13,7 @@ process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 
 const ROOT = import.meta.dirname;
 
-/** What only CI runs: programs of Debian, a browser, and the long forms of what `stages` has short. */
+/** What only CI runs: programs of Debian, a browser, and long forms of what `stages` has short. */
 const LONG = [
   'test/api/docs.test.ts',
   'test/cli/{demo,export-hledger}.test.ts',
@@ -34,9 +34,11 @@ const runsHere = (path: string) =>
   process.env.TEST_DATABASE_URL || !path.startsWith('test/debian/');
 const PROMISES = ['test/promises/**/*.test.ts'];
 
-/** Modules that start a server, a program or a Postgres; a test that imports one is none of `unit`. */
-const STARTS =
-  /^node:child_process$|\/(?:db\/connect|db\/embedded\/\w+)\.ts$|\/harness\/(?:app|browser|command|daemon|database|rig|stages|temporary-server|postgres-programs|replicated-servers)\.ts$/;
+/** Modules that need a program or a Postgres; a test that imports one is none of `unit`. */
+const STARTS = new RegExp(
+  '^node:child_process$|/db/(?:connect|embedded/\\w+)\\.ts$|/harness/(?:app|browser|command|' +
+    'daemon|database|rig|stages|temporary-server|postgres-programs|replicated-servers)\\.ts$',
+);
 
 /** What a file imports beside types, which load nothing. */
 function importedBy(path: string): string[] {

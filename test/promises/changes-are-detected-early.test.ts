@@ -70,7 +70,7 @@ it('Three watched wallets share the polls, and while the service is slow a poll 
   });
   const gaps = (polls ?? []).slice(1).map((at, n) => at - (polls?.[n] ?? 0));
   printLine(`three wallets: ${(1_000 / mean(gaps)).toFixed(2)} polls per second`);
-  // Each answer takes 400 ms, so a poll that starts earlier than that did not wait for the one before.
+  // Each answer takes 400 ms: a poll that starts earlier did not wait for the one before.
   expect(gaps.filter((gapMs) => gapMs < 400).length).toBeGreaterThan(gaps.length / 5);
   const { json } = await rig.app.call('GET', '/api/status');
   expect(json.observation_age_max_ms).toBe(60_000);

@@ -1,4 +1,4 @@
-/** hledger of Debian on the journal of a report: a program that we did not write checks its balances. */
+/** hledger of Debian on the journal of a report: a program that we did not write checks it. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
