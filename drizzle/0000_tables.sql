@@ -589,6 +589,7 @@ CREATE TABLE "tallyhook"."wallets" (
 	"quiet_at" timestamptz(3),
 	"ledger_at_observation" numeric,
 	"observation_id" text,
+	"evaluated_at" timestamptz(3),
 	"verdict" text NOT NULL,
 	"cause" text,
 	"suspected_min" numeric,

@@ -271,7 +271,7 @@ comment on column finance_v1.operations.reference is 'Reference that the app gav
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
 comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
+comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time, also if the service answers later.';
 --> statement-breakpoint
 create view finance_v1.operations_without_tx_number as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,

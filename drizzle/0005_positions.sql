@@ -16,15 +16,17 @@
 --   not required;
 --   possible, up, down: how many may be included, the sum of those that increase and of those that decrease it;
 --   waiting: how many of the required ones the ledger is about to post;
+--   unsure: how many are unknown or undecided;
+--   backdated: how many may have become known after observations that did not count them, or were taken back;
 --   open_since: when the first of them without an outcome was sent, undecided ones apart; executed_until: when the
 --   last executed one of them took effect; candidates: the first 13 of them
 create function tallyhook.expected_balance(account text, includes_before timestamptz, ended_at timestamptz,
   opens_at timestamptz)
 returns table (ledger numeric, version bigint, unposted numeric, late numeric, possible int, up numeric, down numeric,
-  waiting int, open_since timestamptz, executed_until timestamptz, candidates jsonb)
+  waiting int, unsure int, backdated int, open_since timestamptz, executed_until timestamptz, candidates jsonb)
 language sql stable as $$
 select coalesce(a.balance, 0) + r.amount, coalesce(a.version, 0), s.unposted, s.late, s.possible, s.up, s.down,
-  s.waiting, s.open_since, s.executed_until, s.candidates
+  s.waiting, s.unsure, s.backdated, s.open_since, s.executed_until, s.candidates
 from (select coalesce(sum(q.amount), 0) as amount from tallyhook.posting_requests q
   where lower(q.account) = $1 and q.posted_at is null and q.problem is null) r
 left join tallyhook.accounts a on lower(a.name) = $1 and a.asset = 'service_token'
@@ -38,6 +40,8 @@ cross join lateral (
     coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount > 0), 0) as up,
     coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount < 0), 0) as down,
     (count(*) filter (where c.inclusion = 'required' and c.waiting))::int as waiting,
+    (count(*) filter (where c.state in ('unknown', 'undecided')))::int as unsure,
+    (count(*) filter (where c.inclusion = 'undone' or c.inclusion = 'required' and c.backdated))::int as backdated,
     min(c.sent_at) filter (where c.inclusion = 'possible' and c.outcome = 'open' and c.state <> 'undecided')
       as open_since,
     max(c.took_effect_at) filter (where c.inclusion = 'possible' and c.outcome = 'executed') as executed_until,
@@ -45,7 +49,8 @@ cross join lateral (
       'deadlineAt', c.deadline_at, 'indicated', c.indicated)) filter (where c.inclusion = 'possible' and c.place <= 13),
       '[]') as candidates
   from (
-    select o.id, e.amount, o.state, o.outcome, o.sent_at, o.took_effect_at, o.posted, o.waiting, i.inclusion,
+    select o.id, e.amount, o.state, o.outcome, o.sent_at, o.took_effect_at, o.posted, o.waiting, o.backdated,
+      i.inclusion,
       (extract(epoch from o.deadline_at) * 1000)::bigint as deadline_at, o.indicated,
       row_number() over (partition by i.inclusion order by o.sent_at, o.id) as place
     from (
@@ -67,6 +72,7 @@ cross join lateral (
         coalesce(w.effective_at, w.answered_at, w.recorded_at) as took_effect_at,
         case when w.state = 'queued' then now() else coalesce(w.send_deadline_at, w.recorded_at) end as deadline_at,
         w.evidence ->> 'indicated' as indicated,
+        w.source = 'report' or w.effective_basis in ('reported', 'decision') as backdated,
         p.due and (w.source = 'report' or p.times > 0 or w.effective_basis in ('reported', 'decision')) as late,
         case when p.due then p.times % 2 = 1 else w.in_ledger end as posted, p.waiting
       from tallyhook.operations w

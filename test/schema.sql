@@ -651,6 +651,7 @@ create table tallyhook.wallets (
   quiet_at timestamp(3) with time zone,
   ledger_at_observation numeric,
   observation_id text,
+  evaluated_at timestamp(3) with time zone,
   verdict text not null,
   cause text,
   suspected_min numeric,
@@ -1884,12 +1885,12 @@ AS $function$
     ) || '"subject_seq":' || e.subject_seq || '}}'
 $function$;
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
- RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
+ RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
  LANGUAGE sql
  STABLE
 AS $function$
 select coalesce(a.balance, 0) + r.amount, coalesce(a.version, 0), s.unposted, s.late, s.possible, s.up, s.down,
-  s.waiting, s.open_since, s.executed_until, s.candidates
+  s.waiting, s.unsure, s.backdated, s.open_since, s.executed_until, s.candidates
 from (select coalesce(sum(q.amount), 0) as amount from tallyhook.posting_requests q
   where lower(q.account) = $1 and q.posted_at is null and q.problem is null) r
 left join tallyhook.accounts a on lower(a.name) = $1 and a.asset = 'service_token'
@@ -1903,6 +1904,8 @@ cross join lateral (
     coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount > 0), 0) as up,
     coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount < 0), 0) as down,
     (count(*) filter (where c.inclusion = 'required' and c.waiting))::int as waiting,
+    (count(*) filter (where c.state in ('unknown', 'undecided')))::int as unsure,
+    (count(*) filter (where c.inclusion = 'undone' or c.inclusion = 'required' and c.backdated))::int as backdated,
     min(c.sent_at) filter (where c.inclusion = 'possible' and c.outcome = 'open' and c.state <> 'undecided')
       as open_since,
     max(c.took_effect_at) filter (where c.inclusion = 'possible' and c.outcome = 'executed') as executed_until,
@@ -1910,7 +1913,8 @@ cross join lateral (
       'deadlineAt', c.deadline_at, 'indicated', c.indicated)) filter (where c.inclusion = 'possible' and c.place <= 13),
       '[]') as candidates
   from (
-    select o.id, e.amount, o.state, o.outcome, o.sent_at, o.took_effect_at, o.posted, o.waiting, i.inclusion,
+    select o.id, e.amount, o.state, o.outcome, o.sent_at, o.took_effect_at, o.posted, o.waiting, o.backdated,
+      i.inclusion,
       (extract(epoch from o.deadline_at) * 1000)::bigint as deadline_at, o.indicated,
       row_number() over (partition by i.inclusion order by o.sent_at, o.id) as place
     from (
@@ -1932,6 +1936,7 @@ cross join lateral (
         coalesce(w.effective_at, w.answered_at, w.recorded_at) as took_effect_at,
         case when w.state = 'queued' then now() else coalesce(w.send_deadline_at, w.recorded_at) end as deadline_at,
         w.evidence ->> 'indicated' as indicated,
+        w.source = 'report' or w.effective_basis in ('reported', 'decision') as backdated,
         p.due and (w.source = 'report' or p.times > 0 or w.effective_basis in ('reported', 'decision')) as late,
         case when p.due then p.times % 2 = 1 else w.in_ledger end as posted, p.waiting
       from tallyhook.operations w
@@ -2479,7 +2484,7 @@ comment on column finance_v1.nft_movements.unexplained is 'True for a mint, tran
 comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
-comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
+comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time, also if the service answers later.';
 comment on column finance_v1.operations.fee_amount is 'Requested fee, in service tokens.';
 comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
 comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';

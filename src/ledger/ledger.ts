@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import type { EffectSettings } from '../operations/operations.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
-import { isBackdated } from './opening-rule.ts';
+import { isBackdated, isPosted } from './opening-rule.ts';
 import { listFirstEntries, listMissedEntries, readOpenings } from './opening-store.ts';
 import type { Problem } from './plan/draft.ts';
 import { planWork, type Work } from './plan/plan.ts';
@@ -234,7 +234,9 @@ async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { he
 async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
   const remaining = limit - requests.length;
   const operations = await store.listDueOperations(tx, due.slice(0, remaining));
-  const reversed = operations.filter(({ operation }) => !operation.inLedger);
+  const reversed = operations.filter(
+    ({ operation, timesPosted }) => !operation.inLedger || isPosted(timesPosted),
+  );
   const originals = await store.listOriginals(
     tx,
     reversed.map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting })),

@@ -35,8 +35,8 @@ export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
  * Which state may follow which. An answer of the service may arrive late: `accepted` and `rejected`
  * follow every state that neither the service nor the chain made final. `queued` follows `sending`
  * only after proof that nothing was applied, and `unknown` follows `queued` when another copy of
- * the database may have sent it. `not_executed` follows `settled` only by a decision,
- * and never for a write that the service answered.
+ * the database may have sent it. `not_executed` follows `accepted` and `settled` only by a
+ * decision of people.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   recorded: ['sending', 'queued', 'rejected'],
@@ -46,7 +46,7 @@ export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   undecided: ['executed', 'not_executed', 'accepted', 'rejected'],
   executed: ['settled', 'failed', 'not_executed', 'accepted', 'rejected'],
   not_executed: ['executed', 'accepted', 'rejected'],
-  accepted: ['settled', 'failed'],
+  accepted: ['settled', 'failed', 'not_executed'],
   rejected: ['accepted'],
   cancelled: [],
   settled: ['not_executed'],
@@ -59,8 +59,9 @@ export function statesBefore(to: State): State[] {
 }
 
 /**
- * Whether the state can never change again. What people can decide again is not final, nor is an
- * unconfirmed intent: a daemon may have sent it after all.
+ * Whether the state is the last one, and its event as well. What was inferred or decided is not
+ * final, nor is an unconfirmed intent: a daemon may have sent it after all. What the service
+ * accepted and a balance or the chain confirmed is: taking it back resumes its events.
  */
 export function isFinal(
   operation: Pick<Operation, 'kind' | 'state' | 'effectiveBasis' | 'errorCode'>,

@@ -76,7 +76,13 @@ export {
   listUnknownOn,
   type StoredAnswer,
 } from './store.ts';
-export type { AddDuePostings, DuePosting, Move } from './transition-store.ts';
+export {
+  type AddDuePostings,
+  type DuePosting,
+  type Move,
+  type WaitsFor,
+  waitsForOf,
+} from './transition-store.ts';
 
 export interface Operations {
   /**
@@ -93,6 +99,10 @@ export interface Operations {
   conclude(conclusion: Conclusion): Promise<Operation>;
   /** Changes states inside the caller's transaction; returns the operations that changed. */
   move(tx: Tx, moves: readonly store.Move[]): Promise<Operation[]>;
+  /** Notes what executed operations wait for before they settle, unless it is noted already. */
+  hold(tx: Tx, waitsFor: ReadonlyMap<string, store.WaitsFor>, now: Instant): Promise<void>;
+  /** Moves the effective time of an executed operation and of what the ledger posts of it. */
+  redate(tx: Tx, redating: store.Redating, now: Instant): Promise<void>;
   /**
    * Moves at most `limit` queued writes to `sending`, in order per wallet and token; none of these
    * kinds, none before its retry is due, and none while writes are frozen.
@@ -153,6 +163,8 @@ export function makeOperations(deps: Deps): Operations {
     },
     move: (tx, moves) =>
       moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, deps),
+    hold: store.hold,
+    redate: (tx, redating, now) => store.redate(tx, redating, deps, now),
     claimQueued: (now, limit, except = []) =>
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);

@@ -15,7 +15,7 @@ export interface Move {
   at: Instant;
   cause: string;
   daemonId?: string | null;
-  /** True for a decision: only a decision may change a settled operation. */
+  /** True for a decision: only a decision takes back what was accepted or settled. */
   decided?: boolean;
   /** Why the ledger must not post it. */
   quarantineReason?: string;
@@ -143,7 +143,7 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
       from tallyhook.operations o join x on x.id = o.id
       -- Else a plan that was made while the table was small scans all of it, until it is analyzed.
       where o.id = any(array(select x.id from x)) and o.state = any(x.before)
-        and (o.state <> 'settled' or x.decided and o.effective_basis is distinct from 'answer')
+        and (x.decided or x."to" <> 'not_executed' or o.state not in ('accepted', 'settled'))
       order by o.id for update of o
     ), history as (
       insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
@@ -166,7 +166,9 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
         answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
         answered_at = case when l.to_state <> 'queued'
           then coalesce(x."answeredAt", o.answered_at) end,
-        effective_at = coalesce(x."effectiveAt", o.effective_at),
+        -- What is in the ledger has the time of its entries: a late answer does not move it.
+        effective_at = coalesce(case when o.in_ledger then o.effective_at end, x."effectiveAt",
+          o.effective_at),
         effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
         settled_at = case when l.to_state in ('executed', 'not_executed') then null
           else coalesce(x."settledAt", o.settled_at) end,
@@ -196,6 +198,87 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
       )}
     )
     select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
+}
+
+/** Open drifts and operations that could hold the difference which an operation makes. */
+export interface WaitsFor {
+  drifts: string[];
+  operations: string[];
+}
+
+/** Cause of a transition that keeps the state; its evidence says what the operation waits for. */
+export const HELD = 'it does not settle: something else could hold the same difference';
+
+/** What an operation waits for by the newest of its transitions; null if nothing is noted. */
+export function waitsForOf(
+  { state }: Pick<Operation, 'state'>,
+  transitions: readonly { toState: string; cause: string; evidence: Json }[],
+): WaitsFor | null {
+  const newest = transitions.at(-1);
+  const isHeld = newest?.cause === HELD && newest.toState === state;
+  return isHeld ? (newest.evidence as { drifts: string[]; operations: string[] }) : null;
+}
+
+/** Notes with a transition that keeps the state what executed operations wait for. */
+export async function hold(
+  tx: Tx,
+  waitsFor: ReadonlyMap<string, WaitsFor>,
+  now: Instant,
+): Promise<void> {
+  if (waitsFor.size === 0) return;
+  const rows = [...waitsFor].map(([id, evidence]) => ({ id, evidence }));
+  await tx.sql`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, evidence jsonb)
+    ), locked as (
+      select o.id, o.state, x.evidence
+      from x join tallyhook.operations o on o.id = x.id
+      where o.state in ('accepted', 'executed') order by o.id for update of o
+    )
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
+    select l.id, l.state, l.state, ${isoText(now)}::timestamptz, ${HELD}, l.evidence
+    from locked l
+    where not exists (
+      select from (select t.cause, t.evidence from tallyhook.transitions t
+        where t.operation_id = l.id order by t.id desc limit 1) n
+      where n.cause = ${HELD} and n.evidence = l.evidence)`;
+}
+
+/** Another time at which an operation took effect, because of what was observed. */
+export interface Redating {
+  id: string;
+  effectiveAt: Instant;
+  /** It is moved only if its time is before or after these. */
+  outside: { before: Instant; after: Instant };
+  evidence: Json;
+}
+
+/**
+ * Moves the effective time with a transition that keeps the state, and has the ledger reverse the
+ * posting and post it again at that time: entries never change.
+ */
+export async function redate(
+  tx: Tx,
+  { id, effectiveAt, outside, evidence }: Redating,
+  { addDuePostings }: Pick<TransitionDeps, 'addDuePostings'>,
+  now: Instant,
+): Promise<void> {
+  const { before, after } = outside;
+  const rows = await tx.sql<{ inLedger: boolean }[]>`
+    with moved as (
+      update tallyhook.operations o set effective_at = ${isoText(effectiveAt)}
+      where o.id = ${id} and o.outcome = 'executed' and (o.effective_at > ${isoText(after)}
+        ${Number.isFinite(before) ? tx.sql`or o.effective_at < ${isoText(before)}` : tx.sql``})
+      returning o.id, o.state, o.in_ledger
+    ), history as (
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
+      select id, state, state, ${isoText(now)}::timestamptz, 'observed when it took effect',
+        ${asJson(evidence)}::jsonb
+      from moved
+    )
+    select in_ledger from moved`;
+  if (rows[0]?.inLedger)
+    await addDuePostings(tx, [{ operationId: id, dueAt: now, quarantineReason: null }]);
 }
 
 /** A write is sent again after a second, then after twice as long each time, at most a minute. */

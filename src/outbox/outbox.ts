@@ -14,7 +14,13 @@ import * as store from './store.ts';
 export { exampleOf } from './event-examples.ts';
 export { cursorBefore, type FeedPage, type FeedQuery, findEvent, readFeed } from './feed.ts';
 export { logIncidents } from './incidents.ts';
-export { countUnnumbered, endSubjects, listSubjectEvents, type SubjectEvent } from './store.ts';
+export {
+  countUnnumbered,
+  endSubjects,
+  listSubjectEvents,
+  resumeSubject,
+  type SubjectEvent,
+} from './store.ts';
 export { makeTail } from './tail.ts';
 
 /**

@@ -78,6 +78,23 @@ export async function insertEvents(
   return new Map(inserted.map(({ id, subjectSeq }) => [id, subjectSeq]));
 }
 
+/**
+ * Resumes a subject after its last event: its counter continues after the last number among the
+ * events of this span, or after `otherwise` where retention has removed them.
+ */
+export async function resumeSubject(
+  tx: Tx,
+  subject: string,
+  { from, until, otherwise }: { from: Instant; until: Instant; otherwise: number },
+): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.subjects (subject, last_seq)
+    select ${subject}, coalesce(max(e.subject_seq), ${otherwise}::bigint)
+    from tallyhook.events e
+    where e.recorded_at between ${isoText(from)} and ${isoText(until)} and e.subject = ${subject}
+    on conflict do nothing`;
+}
+
 /** Removes the counters of subjects that no event can be about any more. */
 export async function endSubjects(tx: Tx, subjects: readonly string[]): Promise<void> {
   await tx.sql`

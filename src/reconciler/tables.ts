@@ -26,6 +26,8 @@ export const wallets = tallyhook.table(
     /** The ledger's balance at the newest processed observation, posting requests included. */
     ledgerAtObservation: whole('ledger_at_observation'),
     observationId: text('observation_id'),
+    /** When the newest observation was evaluated; what became known later was not counted in it. */
+    evaluatedAt: instant('evaluated_at'),
     /** explained, drifting, inconclusive or unopened; `cause` says why. */
     verdict: text().notNull(),
     cause: text(),

@@ -182,19 +182,13 @@ describe('A proposal is refused', () => {
     ['is being sent', () => api.record()],
     ['is unknown', () => api.recordLost()],
     [
-      'was accepted by the service',
+      'was refused by the service',
       async () => {
         const id = await api.record();
-        await api.operations.conclude(accepted(id, 10_000n, now()));
-        return id;
-      },
-    ],
-    [
-      'was accepted and has settled',
-      async () => {
-        const id = await api.record();
-        await api.operations.conclude(accepted(id, 10_001n, now()));
-        await move(id, 'settled');
+        await api.operations.conclude({
+          ...accepted(id, 10_000n, now()),
+          outcome: { class: 'rejected', status: 406, code: '198', message: 'no' },
+        });
         return id;
       },
     ],
@@ -213,9 +207,26 @@ describe('A proposal is refused', () => {
       const id = await acceptedTransfer(now() - 2 * 3_600_000);
       expect(await decided(id, outcome)).toMatchObject({ state, tx_hash: HASH });
       expect(await resolutionsOf(id)).toEqual([]);
-      expect((await decide(id, 'not_executed')).body.code).toBe('conflict');
+      expect((await decide(id, outcome)).body.code).toBe('conflict');
     },
   );
+
+  it('What the service accepted is taken back by two owners, settled or not', async () => {
+    for (const isSettled of [false, true]) {
+      const id = await api.record();
+      await api.operations.conclude(accepted(id, 10_001n + BigInt(isSettled), now()));
+      if (isSettled) await move(id, 'settled');
+      expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
+      expect(await resolutionsOf(id)).toHaveLength(1);
+    }
+  });
+
+  it('A settled NFT write is taken back by two owners', async () => {
+    const id = await acceptedTransfer(now() - 2 * 3_600_000);
+    await move(id, 'settled');
+    expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
+    expect(await resolutionsOf(id)).toHaveLength(1);
+  });
 
   it('An NFT write that the chain may still end is not decided', async () => {
     const { status, body } = await decide(await acceptedTransfer(now()), 'executed');

@@ -20,7 +20,7 @@ const TABLE: [State, State[], string][] = [
   ['undecided', ['executed', 'not_executed', 'accepted', 'rejected'], 'open'],
   ['executed', ['settled', 'failed', 'not_executed', 'accepted', 'rejected'], 'executed'],
   ['not_executed', ['executed', 'accepted', 'rejected'], 'not_executed'],
-  ['accepted', ['settled', 'failed'], 'executed'],
+  ['accepted', ['settled', 'failed', 'not_executed'], 'executed'],
   ['rejected', ['accepted'], 'not_executed'],
   ['cancelled', [], 'not_executed'],
   ['settled', ['not_executed'], 'executed'],

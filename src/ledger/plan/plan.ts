@@ -18,6 +18,7 @@ import {
   type OpeningMove,
   requestsOf,
 } from '../opening-rule.ts';
+import { effectiveTimeOf } from '../posting.ts';
 import type { PostingRequest } from '../posting-request.ts';
 import { type DueHolder, type Journals, TokenWork } from '../tokens/token-work.ts';
 import {
@@ -79,7 +80,7 @@ export function planWork(given: Work, settings: EffectSettings): Plan {
     for (const request of requestsOf(move, move.amount)) postOwn(request, plan);
   for (const due of work.operations) {
     const { id, inLedger } = due.operation;
-    if (inLedger === isPosted(due.timesPosted)) {
+    if (inLedger === isPosted(due.timesPosted) && !isRedated(due, work)) {
       plan.unchangedIds.push(id);
       continue;
     }
@@ -119,20 +120,32 @@ function correctMissedEntries(
   for (const entry of missed) postOwn(correctionOf(opening, entry), plan);
 }
 
-function planOperation(
-  { operation, effects, timesPosted }: DueOperation,
-  { originals, openings }: Work,
-  settings: EffectSettings,
-  plan: Plan,
-): void {
-  if (operation.inLedger) {
-    if (effects.length === 0) throw unpostable(operation, settings);
-    planPosting(operation, effects, { timesPosted, openings }, plan);
-  } else {
-    const original = originals.find(({ operationId }) => operationId === operation.id);
+/** Posts the operation, or reverses its posting; with another effective time both. */
+function planOperation(due: DueOperation, work: Work, settings: EffectSettings, plan: Plan): void {
+  const { operation, effects } = due;
+  const { openings } = work;
+  let { timesPosted } = due;
+  if (isPosted(timesPosted)) {
+    const original = originalOf(due, work);
     if (!original) throw new Unpostable('what it reverses is not in the ledger');
     planReversal(operation, original, { timesPosted, openings }, plan);
+    timesPosted += 1;
   }
+  if (!operation.inLedger) return;
+  if (effects.length === 0) throw unpostable(operation, settings);
+  planPosting(operation, effects, { timesPosted, openings }, plan);
+}
+
+function originalOf({ operation: { id } }: DueOperation, { originals }: Work) {
+  return originals.find(({ operationId }) => operationId === id);
+}
+
+/** True when the operation takes effect at another time than what the ledger posted of it. */
+function isRedated(due: DueOperation, work: Work): boolean {
+  const original = due.operation.inLedger ? originalOf(due, work) : undefined;
+  return (
+    original !== undefined && original.effectiveAt !== effectiveTimeOf(due.operation).effectiveAt
+  );
 }
 
 /** The reason why an operation has no effects. */

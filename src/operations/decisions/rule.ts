@@ -1,10 +1,10 @@
 /**
- * Which outcomes people may decide. Pure. An answer of the service is final; an inferred or decided
- * outcome may be decided again.
+ * Which outcomes people may decide. Pure. A refusal of the service is final. What it accepted may
+ * be taken back, also once it settled; an inferred or decided outcome may be decided again.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { FOLLOWS, NFT_KINDS, type Operation, type State } from '../operation.ts';
+import { FOLLOWS, NFT_KINDS, type Operation, type State, TOKEN_KINDS } from '../operation.ts';
 
 export type DecidedOutcome = 'executed' | 'not_executed';
 
@@ -17,7 +17,7 @@ const INSTEAD: Record<
   sending: 'it is being sent; wait for its answer',
   queued: 'it was not sent; DELETE it',
   unknown: 'its evidence is incomplete; it becomes undecided if polls do not resolve it',
-  accepted: 'the service accepted it',
+  accepted: 'the service accepted it; the chain ends it',
   rejected: 'the service refused it, or it was never sent',
   failed: 'the chain failed it',
   cancelled: 'it was cancelled and never sent',
@@ -45,10 +45,14 @@ export function decidedState(operation: Operation, outcome: DecidedOutcome, now:
 
 /** @throws Failure `conflict` with the reason when this outcome cannot be decided */
 export function assertDecidable(operation: Operation, outcome: DecidedOutcome): void {
-  const { state, effectiveBasis } = operation;
+  const { state, kind } = operation;
   switch (state) {
     case 'undecided':
       return;
+    case 'accepted':
+      // Of an NFT write people decide how the chain ended it.
+      if (TOKEN_KINDS.includes(kind)) break;
+      throw refusal(operation, INSTEAD[state]);
     case 'executed':
     case 'settled':
     case 'not_executed':
@@ -56,7 +60,6 @@ export function assertDecidable(operation: Operation, outcome: DecidedOutcome): 
     default:
       throw refusal(operation, INSTEAD[state]);
   }
-  if (effectiveBasis === 'answer') throw refusal(operation, 'the service itself answered it');
   const current = state === 'not_executed' ? 'not_executed' : 'executed';
   if (outcome === current || !FOLLOWS[state].includes(outcome))
     throw refusal(operation, `it counts as ${current} already`);

@@ -6,12 +6,12 @@ import type { Db, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Outbox } from '../../outbox/outbox.ts';
+import { type Outbox, resumeSubject } from '../../outbox/outbox.ts';
 import { endedEvent, resolvedEvent } from '../events.ts';
-import type { Operation, State } from '../operation.ts';
+import { isFinal, type Operation, type State } from '../operation.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
 import { type DecidedOutcome, decidedState } from './rule.ts';
-import { type Decision, lockOperation } from './store.ts';
+import { type Decision, evaluatedWithLateAnswer, lockOperation } from './store.ts';
 import { approve, approversOf, isApproved, type Person, propose } from './two-owners.ts';
 
 export interface Decisions {
@@ -55,6 +55,7 @@ export function makeDecisions(deps: Deps): Decisions {
       db.begin(async (tx) => {
         const operation = await lockExisting(tx, operationId);
         decidedState(operation, decision, clock.now());
+        await assertKnownAnswer(tx, operation, clock.now());
         const proposal = { subject: operationId, decision, operationId: null, reason };
         const limit = { amount: operation.amount ?? 0n, secondApproverAbove };
         return propose(tx, proposal, limit, by, clock.now());
@@ -65,9 +66,11 @@ export function makeDecisions(deps: Deps): Decisions {
         const now = clock.now();
         const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
         const to = decidedState(operation, decision.decision as DecidedOutcome, now);
+        await assertKnownAnswer(tx, operation, decision.proposedAt);
         if (!isApproved(decision)) return operation;
         const [moved] = await applyTransitions(tx, [moveOf(operation, to, decision, now)], deps);
         const decided = must(moved, 'operation that was locked');
+        if (isFinal(operation)) await resumeEvents(tx, operation);
         const isEnd = decided.settledAt === now;
         const event = isEnd ? endedEvent(decided, now) : resolvedEvent(decided, operation, now);
         await outbox.emit(tx, [event]);
@@ -80,10 +83,41 @@ export function makeDecisions(deps: Deps): Decisions {
   };
 }
 
+/**
+ * @throws Failure `conflict` when the service accepted the write after it was proposed, or when no
+ * balance was compared with that answer yet
+ */
+async function assertKnownAnswer(
+  tx: Tx,
+  { id, state }: Operation,
+  proposedAt: Instant,
+): Promise<void> {
+  if (state !== 'accepted' && state !== 'settled') return;
+  const since = await evaluatedWithLateAnswer(tx, id);
+  if (since === undefined || (since !== null && since <= proposedAt)) return;
+  const why = `${id} is ${state}: the service has accepted it meanwhile`;
+  throw new Failure('conflict', `${why}; propose again if balances contradict that`, {
+    operation_id: id,
+    state,
+  });
+}
+
 async function lockExisting(tx: Tx, id: string): Promise<Operation> {
   const operation = await lockOperation(tx, id);
   if (!operation) throw new Failure('not_found', `there is no ${id}`);
   return operation;
+}
+
+/** An event is recorded with the change that it reports, in passes that may be long. */
+const EVENT_AFTER_MS = 60_000;
+/** Accepted, settled, and maybe stuck between. */
+const EVENTS_BEFORE = 3;
+
+/** The events of an operation that settled ended with that; its decision is one more. */
+async function resumeEvents(tx: Tx, { id, settledAt }: Operation): Promise<void> {
+  const from = must(settledAt, 'settled');
+  const span = { from, until: from + EVENT_AFTER_MS, otherwise: EVENTS_BEFORE };
+  await resumeSubject(tx, `operation:${id}`, span);
 }
 
 /** A write decided as executed took effect when it was sent, unless another time is known. */

@@ -31,6 +31,25 @@ export async function lockOperation(tx: Tx, id: string): Promise<Operation | und
   return rows[0];
 }
 
+/**
+ * Of an operation that the service accepted after people could decide it: since when it was
+ * evaluated with that answer, null if it was not yet. Undefined of any other.
+ */
+export async function evaluatedWithLateAnswer(
+  { sql }: Queryable,
+  id: string,
+): Promise<Instant | null | undefined> {
+  const rows = await sql<{ isLate: boolean; since: Instant | null }[]>`
+    select a.from_state not in ('sending', 'unknown') as is_late, (
+      select min(t.at) from tallyhook.transitions t
+      where t.operation_id = ${id} and t.id > a.id) as since
+    from tallyhook.transitions a
+    where a.operation_id = ${id} and a.to_state = 'accepted' and a.from_state <> 'accepted'
+    order by a.id desc limit 1`;
+  const [accepted] = rows;
+  return accepted?.isLate ? accepted.since : undefined;
+}
+
 const DECISIONS_MAX = 1_000;
 
 interface Row extends Omit<Decision, 'approvals'> {

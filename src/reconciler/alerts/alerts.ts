@@ -3,7 +3,7 @@
  * what holds with the alerts that are raised; the change of the table and its events are one
  * commit, so each begins and ends once.
  */
-import type { Db } from '../../db/connect.ts';
+import type { Db, Tx } from '../../db/connect.ts';
 import { type Daemon, lockLease, makeLease } from '../../db/leases.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -80,7 +80,8 @@ export function makeAlerts(deps: Deps): Alerts {
         checked,
         findings.flatMap(({ lapsed }) => lapsed),
       );
-      const added = begun.map((one) => ({ ...one, id: ids.next('alr'), raisedAt: now }));
+      const still = await stillHolding(tx, begun);
+      const added = still.map((one) => ({ ...one, id: ids.next('alr'), raisedAt: now }));
       if (added.length > 0) await store.insertAlerts(tx, added);
       if (updated.length > 0) await store.updateDetails(tx, updated);
       if (ended.length > 0)
@@ -106,4 +107,11 @@ export function makeAlerts(deps: Deps): Alerts {
       }
     },
   };
+}
+
+/** Without operations that settled meanwhile: no event may follow their last one. */
+async function stillHolding(tx: Tx, begun: readonly Condition[]): Promise<Condition[]> {
+  const stuck = begun.flatMap(({ rule, subject }) => (rule === STUCK ? [subject] : []));
+  const unsettled = await store.lockUnsettled(tx, stuck);
+  return begun.filter(({ rule, subject }) => rule !== STUCK || unsettled.has(subject));
 }

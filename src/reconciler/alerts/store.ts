@@ -94,7 +94,8 @@ export async function listStuck(
     join jsonb_to_recordset(${asJson(kinds)}::jsonb) as k(kind text, ms bigint)
       on k.kind = o.kind
     cross join lateral (
-      select max(t.at) as since from tallyhook.transitions t where t.operation_id = o.id) s
+      select max(t.at) as since from tallyhook.transitions t
+      where t.operation_id = o.id and t.from_state is distinct from t.to_state) s
     cross join lateral (
       select greatest(s.since, ${isoText(from)}::timestamptz) + k.ms * interval '1 ms' as at) due
     where o.settled_at is null and o.state in ('accepted', 'executed')
@@ -107,6 +108,17 @@ export async function listStuck(
               union all select 'token:' || o.contract_id || ':' || o.token_id)
             and (t.last_started_at is null or t.last_started_at < due.at))))
     order by coalesce(o.answered_at, o.sent_at, o.recorded_at) limit ${limit}`;
+}
+
+/** Those of these operations that still wait to settle, locked until the end of the transaction. */
+export async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where id = any(${ids as string[]}::text[]) and state in ('accepted', 'executed')
+      and settled_at is null
+    order by id for share`;
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** The last processed balances of those wallets that were observed, by key. */

@@ -51,7 +51,7 @@ export async function assess(tx: Tx, deps: Deps, drift: Assessed): Promise<Asses
     driftId: drift.id,
     amount: drift.amount,
     lost: await listLost(tx, drift),
-    booked: await bookedBefore(tx, drift),
+    booked: await bookedBefore(tx, deps, drift),
     otherFeeRule: await otherFeeRule(tx, deps, drift),
     sinceOpening: await isSinceOpening(tx, drift),
   };
@@ -66,9 +66,14 @@ export async function assess(tx: Tx, deps: Deps, drift: Assessed): Promise<Asses
 }
 
 /** A booked drift that this one takes back because its operation is known now. */
-async function bookedBefore(tx: Tx, { walletKey, amount }: Assessed): Promise<Facts['booked']> {
+async function bookedBefore(
+  tx: Tx,
+  { settings }: Deps,
+  { walletKey, amount }: Assessed,
+): Promise<Facts['booked']> {
   for (const booked of await listBooked(tx, { walletKey, amount: -amount })) {
-    const operationId = await findKnownLater(tx, { ...booked, amount: -amount });
+    const late = { ...booked, amount: -amount };
+    const operationId = await findKnownLater(tx, late, settings.readLagMs);
     if (operationId !== undefined) return { driftId: booked.id, operationId };
   }
   return undefined;

@@ -5,6 +5,7 @@ import type { Drift } from './store.ts';
 
 type Window = Pick<Drift, 'walletKey' | 'windowFrom' | 'windowTo'>;
 
+const BOOKED_MAX = 100;
 const COMPARED = '7 days';
 
 /**
@@ -28,23 +29,31 @@ export async function listLost(
   return rows.map(({ id }) => id);
 }
 
+type Booked = Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowFrom' | 'windowTo'>;
+
 /**
- * An executed operation of exactly this effect that took place before a drift was confirmed and
- * became known after it, such as one that was reported.
+ * An executed operation of exactly this effect that may have taken effect in the window of a drift
+ * and became known after it was confirmed, such as one that was reported. It explains no other.
  */
 export async function findKnownLater(
   { sql }: Queryable,
-  drift: Pick<Drift, 'walletKey' | 'openedAt' | 'windowTo'> & { amount: bigint },
+  drift: Booked & { amount: bigint },
+  readLagMs: number,
 ): Promise<string | undefined> {
+  const from = (drift.windowFrom ?? 0) - readLagMs;
   const rows = await sql<{ id: string }[]>`
     select o.id from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
     where lower(e.account) = ${`wallet:${drift.walletKey}`} and e.unsettled
       and e.amount = ${drift.amount.toString()}::numeric and e.phase = 'executed'
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) <= ${isoText(drift.windowTo)}
+      and (o.effective_at >= ${isoText(from)}
+        or o.sent_at is not null and o.effective_basis is distinct from 'reported')
+      and not exists (select from tallyhook.drifts d
+        where d.wallet_key = ${drift.walletKey} and d.closed_by ->> 'operation_id' = o.id)
       and exists (select from tallyhook.transitions t
         where t.operation_id = o.id and t.to_state in ('accepted', 'executed')
-          and t.at >= ${isoText(drift.openedAt)})
+          and t.from_state is distinct from t.to_state and t.at >= ${isoText(drift.openedAt)})
     order by o.recorded_at limit 1`;
   return rows[0]?.id;
 }
@@ -56,19 +65,20 @@ export async function executedSince(
 ): Promise<Instant | undefined> {
   const rows = await sql<{ at: Instant | null }[]>`
     select max(at) as at from tallyhook.transitions
-    where operation_id = ${operationId} and to_state in ('accepted', 'executed')`;
+    where operation_id = ${operationId} and to_state in ('accepted', 'executed')
+      and from_state is distinct from to_state`;
   return rows[0]?.at ?? undefined;
 }
 
-/** The newest booked drifts of the wallet of this amount, at most five. */
+/** The booked drifts of the wallet of this amount, the oldest first. */
 export async function listBooked(
   { sql }: Queryable,
   { walletKey, amount }: { walletKey: string; amount: bigint },
-): Promise<Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowTo'>[]> {
-  return sql<Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowTo'>[]>`
-    select id, wallet_key, opened_at, window_to from tallyhook.drifts
+): Promise<Booked[]> {
+  return sql<Booked[]>`
+    select id, wallet_key, opened_at, window_from, window_to from tallyhook.drifts
     where wallet_key = ${walletKey} and state = 'booked' and amount = ${amount.toString()}::numeric
-    order by opened_at desc limit 5`;
+    order by opened_at limit ${BOOKED_MAX}`;
 }
 
 /**

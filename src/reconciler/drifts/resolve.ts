@@ -117,11 +117,16 @@ async function link(
   const effects = walletEffectsOf(operation, effectSettings);
   assertLinkable(drift, operation, effects, await executedSince(tx, operation.id));
   const events: EventDraft[] = [];
-  const explained = [...effects]
-    .map(([walletKey, amount]) => ({ walletKey, amount }))
-    .filter(({ walletKey }) => walletKey !== drift.walletKey);
-  if (drift.state === 'booked')
-    explained.push({ walletKey: drift.walletKey, amount: -must(drift.amount, 'exact amount') });
+  const { id: operationId } = operation;
+  const { walletKey: own, windowFrom, windowTo } = drift;
+  const during = { windowFrom, windowTo };
+  const explained: Parameters<typeof lockOpenDrift>[1][] = [...effects]
+    .filter(([walletKey]) => walletKey !== own)
+    .map(([walletKey, amount]) => ({ walletKey, amount, operationId, during }));
+  if (drift.state === 'booked') {
+    const amount = -must(drift.amount, 'exact amount');
+    explained.push({ walletKey: own, amount, operationId, during: undefined });
+  }
   if (operation.outcome !== 'executed') {
     const evidence = { basis: 'drift', drift: drift.id, ...decisionEvidence(decision) };
     const facts = { effectiveAt: drift.suspectedAt, effectiveBasis: 'observed', evidence };
@@ -132,7 +137,7 @@ async function link(
   for (const one of explained) {
     const other = await lockOpenDrift(tx, one);
     if (!other || other.counterpart === drift.id) continue;
-    const closedBy = { operation_id: operation.id, drift: drift.id };
+    const closedBy = { operation_id: operationId, drift: drift.id };
     await end(step, other, { state: 'explained', by: 'reconciler', closedBy });
     events.push(closedEvent(other, 'explained', closedBy, now));
   }

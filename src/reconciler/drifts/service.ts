@@ -140,7 +140,7 @@ async function proposeJointly(
     const made = await propose(
       step.tx,
       { subject: drift.id, decision, operationId: linked, reason },
-      { amount: drift.amount ?? 0n, secondApproverAbove: deps.secondApproverAbove },
+      { amount: largestOf(drift), secondApproverAbove: deps.secondApproverAbove },
       step.by,
       step.now,
     );
@@ -148,6 +148,11 @@ async function proposeJointly(
     events.push(await proposed(step, drift, 'proposed', made));
   }
   return { drifts: chosen, events };
+}
+
+/** The largest amount that the drift may have, in either direction. */
+function largestOf({ min, max }: Drift): bigint {
+  return -min > max ? min : max;
 }
 
 function preparedOf({ id, prepared }: Drift) {

@@ -41,13 +41,14 @@ export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
   const { windowFrom: from } = drift;
   await tx.sql`
     insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
-      suspected_at, opened_at, window_from, window_to, evidence, cause, prepared, counterpart)
+      suspected_at, opened_at, window_from, window_to, evidence, cause, prepared, counterpart,
+      assignee)
     values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${text(drift.amount)}::numeric,
       ${text(drift.min)}::numeric, ${text(drift.max)}::numeric, ${drift.state},
       ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
       ${from === null ? null : isoText(from)}, ${isoText(drift.windowTo)},
       ${asJson(drift.evidence)}::jsonb, ${drift.cause}, ${jsonOrNull(drift.prepared)}::jsonb,
-      ${drift.counterpart})`;
+      ${drift.counterpart}, ${drift.assignee})`;
 }
 
 /** The open drifts of these wallets, oldest first. */
@@ -121,15 +122,34 @@ export async function lockJointDrifts(tx: Tx, id: string): Promise<Drift[]> {
   return own ? locked.filter((drift) => stands(drift) === stands(own)) : [];
 }
 
-/** The unclosed drift of exactly this amount on a wallet, locked; the oldest of several. */
+/**
+ * The unclosed drift of exactly this amount on a wallet, locked; of several the one that an
+ * operation contradicts, or the oldest.
+ * @param during what it shares an instant with, if it must
+ */
 export async function lockOpenDrift(
   tx: Tx,
-  { walletKey, amount }: { walletKey: string; amount: bigint },
+  {
+    walletKey,
+    amount,
+    operationId,
+    during,
+  }: {
+    walletKey: string;
+    amount: bigint;
+    operationId: string;
+    during: Pick<Drift, 'windowFrom' | 'windowTo'> | undefined;
+  },
 ): Promise<Drift | undefined> {
+  const [from, to] = [during?.windowFrom ?? null, during?.windowTo ?? null];
   const rows = await tx.sql<Drift[]>`
     select ${driftColumns(tx.sql)} from tallyhook.drifts
     where wallet_key = ${walletKey} and closed_at is null and amount = ${text(amount)}::numeric
-    order by opened_at, id limit 1 for update`;
+      and window_to >= ${from === null ? '-infinity' : isoText(from)}::timestamptz
+      and coalesce(window_from, '-infinity')
+        <= ${to === null ? 'infinity' : isoText(to)}::timestamptz
+    order by evidence ->> 'contradicts' is not distinct from ${operationId} desc, opened_at, id
+    limit 1 for update`;
   return rows[0];
 }
 

@@ -7,11 +7,14 @@
  * observations narrow the bounds: each drift lies within the total less the other drifts. When only
  * the sum of several drifts becomes exact, one drift takes their place, because no
  * observation will ever tell them apart; they return when it is zero.
+ *
+ * What becomes known late, such as a report, ends the drift in whose window it took effect. With
+ * the drifts that are left, the ledger as of every time stays what was observed then.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../operations/operations.ts';
-import { type Comparison, intersection, isExact, type Range } from './rule.ts';
+import { type Comparison, includes, intersection, isExact, type Range } from './rule.ts';
 
 export interface Suspicion extends Range {
   /** End of the observation that raised it; one that confirms it must start later. */
@@ -132,7 +135,10 @@ function changed<D extends OpenDrift>(open: readonly D[], ranges: readonly Range
   };
 }
 
-/** The exact drifts that an exact change takes back: all of them, or else the fewest. */
+/**
+ * The exact drifts that an exact change takes back: all of them, or else the fewest, the oldest of
+ * equal ones.
+ */
 function takenBack<D extends OpenDrift>(change: Range, open: readonly D[]): D[] {
   if (!isExact(change)) return [];
   const exact = open.filter(isExact);
@@ -144,6 +150,73 @@ function takenBack<D extends OpenDrift>(change: Range, open: readonly D[]): D[] 
     64,
   );
   if (subsets === 'too_many') return [];
-  const smallest = subsets.sort((a, b) => a.length - b.length)[0] ?? [];
+  const isOlder = (a: number[], b: number[]) =>
+    a.reduce((order, index, i) => order || index - (b[i] ?? 0), 0);
+  const smallest = subsets.sort((a, b) => a.length - b.length || isOlder(a, b))[0] ?? [];
   return smallest.flatMap((i) => few[i] ?? []);
+}
+
+/** A change of what a wallet is expected to hold that became known late. */
+export interface LateChange {
+  operationId: string;
+  amount: bigint;
+  /** It took effect between these; equal when the time is known. */
+  from: Instant;
+  to: Instant;
+}
+
+interface Windowed extends OpenDrift {
+  /** The last observation before the change of the balance, and the end of the first after it. */
+  windowFrom: Instant | null;
+  windowTo: Instant;
+}
+
+export interface LateExplanation<D extends Windowed> {
+  drift: D;
+  by: LateChange[];
+  /** What these changes leave of the drift; undefined if that may be nothing. */
+  rest: Range | undefined;
+}
+
+/**
+ * The drifts that late changes explain, and the changes that fall into no drift. A change belongs
+ * to the oldest drift of exactly its amount in whose window it may have taken effect. One whose
+ * time is known is otherwise a part of the drift in whose window that is.
+ * @param drifts the oldest first
+ */
+export function explainedBy<D extends Windowed>(
+  drifts: readonly D[],
+  late: readonly LateChange[],
+  readLagMs: number,
+): { explained: LateExplanation<D>[]; others: LateChange[] } {
+  const found = drifts.map((drift): LateExplanation<D> & { left: Range } => {
+    return { drift, by: [], left: drift, rest: undefined };
+  });
+  let others = late.toSorted((a, b) => a.from - b.from);
+  const assign = (fits: (one: (typeof found)[number], change: LateChange) => boolean) => {
+    others = others.filter((change) => {
+      const one = found.find(
+        (some) => isWithin(change, some.drift, readLagMs) && fits(some, change),
+      );
+      if (!one) return true;
+      one.by.push(change);
+      one.left = without(one.left, { min: change.amount, max: change.amount });
+      return false;
+    });
+  };
+  assign(({ by, left }, { amount }) => by.length === 0 && isExact(left) && left.min === amount);
+  assign(({ by, left }, { from, to }) => from === to && (by.length === 0 || !includes(left, 0n)));
+  const explained = found
+    .filter(({ by }) => by.length > 0)
+    .map(({ drift, by, left }) => ({ drift, by, rest: includes(left, 0n) ? undefined : left }));
+  return { explained, others };
+}
+
+/** Whether a change may have taken effect in the window; reads may lag behind it. */
+function isWithin(
+  { from, to }: LateChange,
+  { windowFrom, windowTo }: Windowed,
+  readLagMs: number,
+): boolean {
+  return from <= windowTo && (windowFrom === null || to >= windowFrom - readLagMs);
 }

@@ -8,7 +8,6 @@ import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { assess, UNASSESSED } from '../drifts/assess.ts';
-import { findKnownLater } from '../drifts/cause-store.ts';
 import { driftEvent } from '../drifts/events.ts';
 import {
   closeDrift,
@@ -35,11 +34,19 @@ interface Input {
   now: Instant;
 }
 
-/** Why it closes: an operation, fee rules by when they were set, or a drift that contains it. */
+/** Why it closes: operations, fee rules by when they were set, or a drift that contains it. */
 interface By {
-  operationId?: string | undefined;
+  operationIds?: readonly string[] | undefined;
   feeRule?: string | undefined;
   mergedInto?: string | undefined;
+  /** End of the first observation that did not show it any more, if that was an earlier one. */
+  since?: Instant | undefined;
+}
+
+/** What explains the end of a drift by an observation. */
+interface Closing extends By {
+  observation: Input['observation'];
+  now: Instant;
 }
 
 /** Applies the comparison to the drifts of a wallet; changes `wallet`, which the caller stores. */
@@ -62,9 +69,10 @@ export async function stepDrifts(
   // With these drifts, or without them, the observation is explained.
   if (comparison.result === 'unexplained') {
     Object.assign(wallet, { verdict: 'explained', cause: null });
-    if (!next.opened) wallet.quietAt = observation.startedAt;
+    if (isExact(comparison.difference)) wallet.quietAt = observation.startedAt;
   }
-  const events = await closeReturned(tx, wallet, next.returned ?? [], input);
+  const since = suspicion?.at;
+  const events = await closeReturned(tx, wallet, next.returned ?? [], { ...input, since });
   if (next.opened) {
     const { merged = [] } = next;
     events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened, merged })));
@@ -129,18 +137,20 @@ async function openDrift(
 ): Promise<EventDraft[]> {
   const { observation, now } = input;
   Object.assign(wallet, { verdict: 'drifting', cause: null });
-  const drift = newDrift(deps, wallet, input);
+  const [first] = input.merged;
+  const drift = newDrift(deps, wallet, input, {
+    suspectedAt: first?.suspectedAt ?? input.suspectedAt ?? now,
+    windowFrom: first ? first.windowFrom : wallet.consistentAt,
+    windowTo: observation.endedAt,
+  });
+  drift.assignee = input.merged.find(({ assignee }) => assignee !== null)?.assignee ?? null;
   const events: EventDraft[] = [];
   for (const part of input.merged)
     events.push(...(await close(tx, wallet, part, { ...input, mergedInto: drift.id })));
   const { proved, like } = await compareWithNotExecuted(tx, deps, drift, now);
   if (like.length > 0)
     drift.evidence = { ...(drift.evidence as object), equals_not_executed: like };
-  const { amount } = drift;
-  if (amount !== null) Object.assign(drift, await assess(tx, deps, { ...drift, amount }));
-  await insertDrift(tx, drift);
-  await addAction(tx, drift, 'opened', now, drift.evidence);
-  events.push(driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt));
+  events.push(...(await storeOpened(tx, deps, drift, observation)));
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
   events.push(...(await explain(tx, deps, wallet, { ...input, proved })));
@@ -156,18 +166,32 @@ async function explain(
 ): Promise<EventDraft[]> {
   const { proved, now } = input;
   const events = await supersede(tx, deps, proved, now);
-  const operationId = proved.operation.id;
+  const operationIds = [proved.operation.id];
   for (const drift of proved.drifts)
-    events.push(...(await close(tx, wallet, drift, { ...input, operationId })));
+    events.push(...(await close(tx, wallet, drift, { ...input, operationIds })));
   return events;
 }
 
-function newDrift(
+/** Stores a new drift with its probable cause. */
+export async function storeOpened(
+  tx: Tx,
+  deps: Deps,
+  drift: Drift,
+  observation: Input['observation'],
+): Promise<EventDraft[]> {
+  const { amount } = drift;
+  if (amount !== null) Object.assign(drift, await assess(tx, deps, { ...drift, amount }));
+  await insertDrift(tx, drift);
+  await addAction(tx, drift, 'opened', drift.openedAt, drift.evidence);
+  return [driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt)];
+}
+
+export function newDrift(
   deps: Deps,
   wallet: Wallet,
-  { observation, now, range, suspectedAt, merged }: Opening,
+  { observation, now, range }: { observation: Input['observation']; now: Instant; range: Range },
+  window: Pick<Drift, 'suspectedAt' | 'windowFrom' | 'windowTo'>,
 ): Drift {
-  const first = merged[0];
   return {
     id: deps.ids.next('drf'),
     walletKey: wallet.key,
@@ -175,11 +199,9 @@ function newDrift(
     amount: isExact(range) ? range.min : null,
     ...range,
     state: 'open',
-    suspectedAt: first?.suspectedAt ?? suspectedAt ?? now,
+    ...window,
     openedAt: now,
     closedAt: null,
-    windowFrom: first ? first.windowFrom : wallet.consistentAt,
-    windowTo: observation.endedAt,
     evidence: {
       observation: observation.id,
       observed_balance: decimalText(wallet.observedBalance),
@@ -187,7 +209,7 @@ function newDrift(
       ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
     },
     ...UNASSESSED,
-    assignee: merged.find(({ assignee }) => assignee !== null)?.assignee ?? null,
+    assignee: null,
     closedBy: null,
   };
 }
@@ -197,15 +219,12 @@ async function closeReturned(
   tx: Tx,
   wallet: Wallet,
   drifts: readonly Drift[],
-  input: Input,
+  input: Input & By,
 ): Promise<EventDraft[]> {
   const events: EventDraft[] = [];
   for (const drift of drifts) {
-    const { amount } = drift;
-    const operationId =
-      amount === null ? undefined : await findKnownLater(tx, { ...drift, amount });
-    const feeRule = operationId === undefined ? await feeRuleSince(tx, drift) : undefined;
-    events.push(...(await close(tx, wallet, drift, { ...input, operationId, feeRule })));
+    const feeRule = await feeRuleSince(tx, drift);
+    events.push(...(await close(tx, wallet, drift, { ...input, feeRule })));
   }
   return events;
 }
@@ -218,20 +237,21 @@ async function feeRuleSince(tx: Tx, { cause, openedAt }: Drift): Promise<string 
 }
 
 /** Closes a drift and keeps the observation with it; it returned unless something is named. */
-async function close(
+export async function close(
   tx: Tx,
   wallet: Wallet,
   drift: Drift,
-  { observation, now, operationId, feeRule, mergedInto }: Input & By,
+  { observation, now, operationIds, feeRule, mergedInto, since }: Closing,
 ): Promise<EventDraft[]> {
-  const isExplained = operationId !== undefined || feeRule !== undefined;
+  const isExplained = operationIds !== undefined || feeRule !== undefined;
   const how = mergedInto !== undefined ? 'merged' : isExplained ? 'explained' : 'returned';
   const closedBy: { [key: string]: Json } = {
     observation: observation.id,
     observed_at: isoText(observation.startedAt),
     addr: wallet.addr,
     observed_balance: decimalText(wallet.observedBalance),
-    ...(operationId === undefined ? {} : { operation_id: operationId }),
+    ...(since === undefined ? {} : { since: isoText(since) }),
+    ...(operationIds === undefined ? {} : namesOf(operationIds)),
     ...(feeRule === undefined ? {} : { fee_rule_set_at: feeRule }),
     ...(mergedInto === undefined ? {} : { drift_id: mergedInto }),
   };
@@ -239,6 +259,13 @@ async function close(
   await addAction(tx, drift, how, now, closedBy);
   const data = { how, closed_by: closedBy };
   return [driftEvent(drift, { type: 'wallet.drift_closed', data }, observation.endedAt)];
+}
+
+function namesOf(operationIds: readonly string[]): { [key: string]: Json } {
+  const [first = null, ...others] = operationIds;
+  return others.length === 0
+    ? { operation_id: first }
+    : { operation_id: first, operation_ids: [...operationIds] };
 }
 
 function addAction(

@@ -20,6 +20,10 @@ export interface Expected extends Expectation {
   possibleCount: number;
   /** How many required operations the ledger is about to post. */
   waiting: number;
+  /** How many operations are unknown or undecided. */
+  unsure: number;
+  /** How many may have become known after observations that did not count them. */
+  backdated: number;
   /** When the first possible operation without an outcome was sent, undecided ones apart. */
   openSince: Instant | null;
   /** When the last possible operation that was executed took effect. */
@@ -34,6 +38,8 @@ interface Row {
   late: bigint;
   possible: number;
   waiting: number;
+  unsure: number;
+  backdated: number;
   up: bigint;
   down: bigint;
   openSince: Instant | null;
@@ -62,14 +68,15 @@ export async function expectedBalances(
 }
 
 function expectedOf(row: Row): Expected {
-  const { ledger, version, up, down, waiting, openSince, executedUntil } = row;
+  const { ledger, version, up, down, waiting, unsure, backdated } = row;
+  const { openSince, executedUntil } = row;
   const possible = row.candidates.map((one) => ({
     ...one,
     effect: BigInt(one.effect),
     deadlineAt: Number(one.deadlineAt),
   }));
   return {
-    ...{ ledger, version, up, down, waiting, openSince, executedUntil },
+    ...{ ledger, version, up, down, waiting, unsure, backdated, openSince, executedUntil },
     base: ledger + row.unposted - row.late,
     possibleCount: row.possible,
     possible: row.possible <= POSSIBLE_MAX ? possible : undefined,

@@ -14,6 +14,7 @@ export interface Wallet {
   quietAt: Instant | null;
   ledgerAtObservation: bigint | null;
   observationId: string | null;
+  evaluatedAt: Instant | null;
   verdict: string;
   cause: string | null;
   suspectedMin: bigint | null;
@@ -23,8 +24,8 @@ export interface Wallet {
 
 function walletColumns(sql: Sql) {
   return sql`key, addr, status, observed_balance, observed_at, observation_ended_at, opened_at,
-    consistent_at, quiet_at, ledger_at_observation, observation_id, verdict, cause, suspected_min,
-    suspected_max, suspected_at`;
+    consistent_at, quiet_at, ledger_at_observation, observation_id, evaluated_at, verdict, cause,
+    suspected_min, suspected_max, suspected_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
@@ -50,12 +51,12 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
   await tx.sql`
     insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at,
       observation_ended_at, opened_at, consistent_at, quiet_at, ledger_at_observation,
-      observation_id, verdict, cause, suspected_min, suspected_max, suspected_at)
+      observation_id, evaluated_at, verdict, cause, suspected_min, suspected_max, suspected_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
       ${text(wallet.observedBalance)}::numeric, ${at(wallet.observedAt)},
       ${at(wallet.observationEndedAt)}, ${at(wallet.openedAt)}, ${at(wallet.consistentAt)},
       ${at(wallet.quietAt)}, ${text(wallet.ledgerAtObservation)}::numeric,
-      ${wallet.observationId}, ${wallet.verdict}, ${wallet.cause},
+      ${wallet.observationId}, ${at(wallet.evaluatedAt)}, ${wallet.verdict}, ${wallet.cause},
       ${text(wallet.suspectedMin)}::numeric, ${text(wallet.suspectedMax)}::numeric,
       ${at(wallet.suspectedAt)})
     on conflict (key) do update set status = excluded.status,
@@ -63,7 +64,8 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
       observation_ended_at = excluded.observation_ended_at, opened_at = excluded.opened_at,
       consistent_at = excluded.consistent_at, quiet_at = excluded.quiet_at,
       ledger_at_observation = excluded.ledger_at_observation,
-      observation_id = excluded.observation_id, verdict = excluded.verdict, cause = excluded.cause,
+      observation_id = excluded.observation_id, evaluated_at = excluded.evaluated_at,
+      verdict = excluded.verdict, cause = excluded.cause,
       suspected_min = excluded.suspected_min, suspected_max = excluded.suspected_max,
       suspected_at = excluded.suspected_at`;
 }

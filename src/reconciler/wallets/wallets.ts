@@ -22,6 +22,8 @@ import {
   listConfirmed,
   listExecutedBetween,
 } from './expected-store.ts';
+import { findHeld } from './held.ts';
+import { takeLateChanges } from './late-changes.ts';
 import { openWallet } from './opening.ts';
 import { walletRecordOf } from './record.ts';
 import { type Comparison, compareBalance } from './rule.ts';
@@ -42,7 +44,7 @@ export async function evaluateWallet(
   // The answer is about another wallet.
   if (addressKey(seen.addr) !== key) return [];
   // Statements that do not need each other are pipelined here and below: one round trip.
-  const [before, drifts] = await Promise.all([findWallet(tx, key), listOpenDrifts(tx, [key])]);
+  const [before, known] = await Promise.all([findWallet(tx, key), listOpenDrifts(tx, [key])]);
   // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
   const { startedAt, endedAt } = observation;
@@ -54,6 +56,7 @@ export async function evaluateWallet(
     observedAt: startedAt,
     observationEndedAt: endedAt,
     observationId: observation.id,
+    evaluatedAt: now,
   };
   const opened =
     wallet.openedAt !== null || (await openWallet(tx, wallet, { observation, readLagMs, now }));
@@ -63,21 +66,27 @@ export async function evaluateWallet(
   ]);
   const expected = must(expectations.get(key), 'expected balance');
   wallet.ledgerAtObservation = expected.ledger;
+  const input = { before, drifts: known, backdated: expected.backdated, observation, now };
+  const { drifts, late } = opened
+    ? await takeLateChanges(tx, deps, wallet, input)
+    : { drifts: known, late: [] };
   const comparison = compareBalance(seen.balance, expected, totalOf(drifts));
   const operations = explainedBy(executed, comparison);
   const events = observedEvents(before, wallet, comparison, { operations, at: endedAt });
+  events.push(...late);
   if (opened) {
     if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
     const previousId = before?.observationId ?? null;
-    const input = { comparison, drifts, observation, previousId, now };
-    events.push(...(await stepDrifts(tx, deps, wallet, input)));
+    const step = { comparison, drifts, observation, previousId, now };
+    events.push(...(await stepDrifts(tx, deps, wallet, step)));
   }
   const [, confirmed] = await Promise.all([
     saveWallet(tx, wallet),
     wallet.consistentAt === startedAt ? listConfirmedBy(tx, deps, wallet) : [],
   ]);
   pollAgain(deps, { before, wallet, expected, now });
-  return [...events, ...(await settle(tx, deps, { wallet, confirmed, now }))];
+  const mayBeHeld = drifts.length > 0 || wallet.verdict === 'drifting' || expected.unsure > 0;
+  return [...events, ...(await settle(tx, deps, { wallet, confirmed, mayBeHeld, now }))];
 }
 
 function newWallet(key: string, addr: string): Wallet {
@@ -93,6 +102,7 @@ function newWallet(key: string, addr: string): Wallet {
     quietAt: null,
     ledgerAtObservation: null,
     observationId: null,
+    evaluatedAt: null,
     verdict: 'unopened',
     cause: null,
     suspectedMin: null,
@@ -135,12 +145,18 @@ function listConfirmedBy(tx: Tx, { settings }: Deps, { key, consistentAt }: Wall
   return listConfirmed(tx, key, { before, readLagMs, limit: SETTLED_MAX });
 }
 
+/** Settles what the balance confirms; what something else could hold waits. */
 async function settle(
   tx: Tx,
-  { operations, polls }: Deps,
-  { wallet, confirmed, now }: { wallet: Wallet; confirmed: readonly string[]; now: Instant },
+  deps: Deps,
+  input: { wallet: Wallet; confirmed: readonly string[]; mayBeHeld: boolean; now: Instant },
 ): Promise<EventDraft[]> {
-  if (confirmed.length === 0) return [];
+  const { wallet, mayBeHeld, now } = input;
+  if (input.confirmed.length === 0) return [];
+  const { operations, polls } = deps;
+  const held = mayBeHeld ? await findHeld(tx, deps, wallet.key, input.confirmed) : new Map();
+  await operations.hold(tx, held, now);
+  const confirmed = input.confirmed.filter((id) => !held.has(id));
   const cause = `balance of ${wallet.addr} confirms it`;
   const moved = await operations.move(
     tx,

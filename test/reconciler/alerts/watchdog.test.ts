@@ -1,11 +1,24 @@
 /** Late polls and stuck operations: one event each, however often and by whom they are checked. */
 import { describe, expect, it } from 'vitest';
+import type { Db } from '../../../src/db/connect.ts';
+import { endedEvent } from '../../../src/operations/operations.ts';
 import { stuckAfterMs } from '../../../src/reconciler/alerts/rule.ts';
 import { countAlerts } from '../../../src/reconciler/reconciler.ts';
+import { until } from '../../harness/until.ts';
 import { freshAddr } from '../rig.ts';
 import { openAlertRig, SETTINGS } from './rig.ts';
 
 const LATE = 'observer:targets';
+
+/** Resolves when a statement of this database waits for a lock. */
+async function untilOneWaits({ sql }: Db): Promise<void> {
+  await until(async () => {
+    const rows = await sql`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    return rows.length > 0 || undefined;
+  });
+}
 
 describe('A target that is not polled', () => {
   it('is late after twice the guaranteed age, until it is polled again', async () => {
@@ -82,6 +95,32 @@ describe('A target that is not polled', () => {
 });
 
 describe('An operation that does not settle', () => {
+  it('is not stuck when it settles while it is checked', async () => {
+    const rig = await openAlertRig();
+    const addr = await rig.opened(100n);
+    await rig.serviceIs('active');
+    const id = await rig.give(addr, 5n);
+    await rig.accept(id);
+    await rig.polled(1_300_000);
+    const { promise: checked, resolve: settleNow } = Promise.withResolvers<void>();
+    const settled = rig.db.begin(async (tx) => {
+      const at = rig.clock.now();
+      const settling = { id, to: 'settled', at, cause: 'a balance', settledAt: at } as const;
+      const moved = await rig.operations.move(tx, [settling]);
+      await rig.outbox.emit(
+        tx,
+        moved.map((one) => endedEvent(one, at)),
+      );
+      await checked;
+    });
+    const check = rig.check();
+    await untilOneWaits(rig.database.owner);
+    settleNow();
+    await Promise.all([settled, check]);
+    expect((await rig.endOf(id)).types).toEqual(['accepted', 'settled']);
+    expect(await countAlerts(rig.db)).toEqual([]);
+  });
+
   it('is stuck once, after ten times the minimum as long as nothing was learned', async () => {
     const rig = await openAlertRig();
     await rig.serviceIs('active');

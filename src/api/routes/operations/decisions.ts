@@ -42,8 +42,9 @@ export function addDecisions(
     path: '/api/operations/{id}/decide',
     summary: 'Propose the outcome of an operation',
     description:
-      'For an undecided operation, or one whose outcome was inferred, reported or decided. The ' +
-      'outcome changes when a key of another owner approves.',
+      'For an undecided operation, one whose outcome was inferred, reported or decided, and to ' +
+      'take back one that was accepted or has settled. The outcome changes when a key of ' +
+      'another owner approves.',
     request: z.object({
       params,
       body: z.strictObject({ outcome, reason: textInput(REASON_MAX) }),

@@ -12,6 +12,7 @@ import {
   listTransitions,
   type Send,
   type State,
+  waitsForOf,
 } from '../../../operations/operations.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
@@ -57,6 +58,14 @@ const detail = operation
       )
       .openapi({ description: 'Every attempt to deliver it to the service' }),
     decisions: z.array(decision),
+    waits_for: z
+      .object({ drifts: z.array(z.string()), operations: z.array(z.string()) })
+      .nullable()
+      .openapi({
+        description:
+          'Why an executed operation does not settle although its balance is explained: these ' +
+          'open drifts and unknown operations could hold the same difference',
+      }),
     pre_image: anyJson.openapi({
       description: 'Last observation of its wallets or token before it was sent',
     }),
@@ -140,6 +149,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         transitions: transitions.map(transitionOutput),
         sends: sends.map(sendOutput),
         decisions: decisions.map(decisionOutput),
+        waits_for: waitsForOf(found, transitions),
         pre_image: imageOf(found.preImage),
         evidence: found.evidence,
       };

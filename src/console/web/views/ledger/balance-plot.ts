@@ -40,7 +40,9 @@ function seriesOf(
     .filter(({ balance: of }) => of !== null)
     .map((one) => ({ at: at(one.unchanged_since), value: Number(one.balance) }))
     .toSorted((a, b) => a.at - b.at);
-  const open = drifts.map((one) => [at(one.suspected_at), one.closed_at ? at(one.closed_at) : now]);
+  // What explains these is in the ledger at its time.
+  const beside = drifts.filter(({ state }) => !['explained', 'booked', 'linked'].includes(state));
+  const open = beside.map((one) => [at(one.suspected_at), one.closed_at ? at(one.closed_at) : now]);
   const first = Math.max(ledger[0]?.at ?? 0, observed[0]?.at ?? 0);
   const instants = [...ledger, ...observed].map((step) => step.at);
   const times = [...new Set([...instants, ...open.flat(), now])]

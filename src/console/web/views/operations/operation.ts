@@ -34,6 +34,7 @@ interface Operation extends OperationRow, Recorded {
   answered_at: string | null;
   settled_at: string | null;
   expires_at: string | null;
+  waits_for: { drifts: string[]; operations: string[] } | null;
   evidence: unknown;
   pre_image: unknown;
 }
@@ -85,11 +86,20 @@ function factsOf(o: Operation): [string, unknown][] {
     ['Outcome', wordsOf(o.outcome)],
     ['Took effect', o.effective_at && html`<${Time} at=${o.effective_at} exact />`],
     ['Known from', o.effective_basis],
+    ['Waits for', o.waits_for && html`<${WaitsFor} of=${o.waits_for} />`],
     ['Expires', o.expires_at && html`<${Time} at=${o.expires_at} exact />`],
   ];
 }
 
+/** What could hold the same difference as the write. */
+function WaitsFor({ of }: { of: NonNullable<Operation['waits_for']> }) {
+  const link = (path: string, id: string) => html`<a href=${`${path}/${id}`}>${id}</a> `;
+  return html`${of.drifts.map((id) => link('/drifts', id))}
+  ${of.operations.map((id) => link('/operations', id))}`;
+}
+
 const RESOLVED = ['executed', 'not_executed', 'settled'];
+const TOKEN_KINDS = ['give', 'receive_from', 'transfer'];
 
 /** Two owners decide; a queued operation may be cancelled. */
 function Actions({
@@ -101,7 +111,7 @@ function Actions({
   path: string;
   done: () => void;
 }) {
-  const { state, effective_basis: basis, decisions } = operation;
+  const { state, kind, decisions } = operation;
   if (state === 'queued')
     return html`<${Card} tone="warn" title="It waits to be sent">
       <p>The operation is sent before it expires, unless it is cancelled.</p>
@@ -113,7 +123,8 @@ function Actions({
         done=${done}
       />
     <//>`;
-  const isResolved = RESOLVED.includes(state) && basis !== 'answer';
+  const isResolved =
+    RESOLVED.includes(state) || (state === 'accepted' && TOKEN_KINDS.includes(kind));
   if (state !== 'undecided' && !isResolved) return null;
   const newest = decisions.at(-1);
   const waiting = newest && !newest.approved_at ? newest : undefined;
@@ -135,7 +146,7 @@ function Actions({
       ${
         state === 'undecided'
           ? 'The evidence decides nothing. Look it up at the service, then propose the outcome.'
-          : 'The outcome was inferred, reported or decided. If it is wrong, propose the other one.'
+          : 'If the service shows another outcome for certain, propose that one.'
       }
     </p>
     ${
@@ -153,7 +164,7 @@ function Actions({
       </p>`
     }
     <div class="actions">
-      ${state !== 'executed' && state !== 'settled' && propose('executed')}
+      ${['undecided', 'not_executed'].includes(state) && propose('executed')}
       ${state !== 'not_executed' && propose('not_executed')}
     </div>
   <//>`;

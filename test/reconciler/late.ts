@@ -1,0 +1,75 @@
+/** Reports of what was done elsewhere, people who decide, and balances as of a time. */
+import { addDuePostings } from '../../src/ledger/ledger.ts';
+import {
+  makeDecisions,
+  makeReportedOperations,
+  type Report,
+} from '../../src/operations/operations.ts';
+import { makeDrifts, type ProposalInput } from '../../src/reconciler/reconciler.ts';
+import { PLAIN } from '../ledger/fixture.ts';
+import type { Rig } from './rig.ts';
+
+let numbers = 8_000_000n;
+
+const OTHER = '0xE000000000000000000000000000000000000001';
+
+/** A give to a wallet, or with a negative amount a transfer from it. */
+export function giveOf(addr: string, amount: bigint, occurredAt: number): Report {
+  const none = { fromAddr: null, toAddr: null, operationNo: null, feeAmount: null };
+  const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
+  const fields = { ...none, ...texts, contractId: null, tokenId: null };
+  const common = {
+    ...{ txAppNo: 1n, txLogNo: ++numbers, txHash: null, reference: null, occurredAt },
+    ...{ operationId: null, distinct: true, body: '{}' },
+  };
+  return amount > 0n
+    ? { ...common, kind: 'give', fields: { ...fields, operationNo: 7n, toAddr: addr, amount } }
+    : {
+        ...common,
+        kind: 'transfer',
+        fields: { ...fields, fromAddr: addr, toAddr: OTHER, amount: -amount, feeAmount: 0n },
+      };
+}
+
+export function lateReports({ database, clock, ids, outbox, metrics }: Rig) {
+  const reports = makeReportedOperations({
+    ...{ db: database.db, clock, ids, outbox, metrics, addDuePostings, effectSettings: PLAIN },
+    includedInOpenings: async () => new Set(),
+    observe: async () => {},
+  });
+  return (...some: Report[]) => reports.report(some, { owner: 'x', keyId: 'k' });
+}
+
+/** Two owners: one proposes, the other approves. */
+export function makePeople({ database, clock, outbox, metrics, operations }: Rig) {
+  const { db } = database;
+  const [ann, bob] = [
+    { owner: 'ann', keyId: 'ann' },
+    { owner: 'bob', keyId: 'bob' },
+  ];
+  const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
+  const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
+  return {
+    ...{ ann, bob, drifts, decisions },
+    async end(id: string, input: Omit<ProposalInput, 'reason'>) {
+      const proposed = await drifts.propose([id], { ...input, reason: 'r' }, ann);
+      await drifts.approve(
+        proposed.flatMap((result) => ('drift' in result ? result.id : [])),
+        {},
+        bob,
+      );
+    },
+    async decide(id: string, outcome: 'executed' | 'not_executed') {
+      await decisions.propose(id, { outcome, reason: 'r' }, ann);
+      await decisions.approve(id, {}, bob);
+    },
+  };
+}
+
+/** The balance of a wallet as of a time by the ledger. */
+export async function asOf({ database }: Rig, addr: string, at: number) {
+  const rows = await database.owner.sql<{ balance: bigint | null }[]>`
+    select balance from finance_v1.balances_as_of(${new Date(at).toISOString()})
+    where lower(account) = ${`wallet:${addr.toLowerCase()}`}`;
+  return rows[0]?.balance;
+}
