@@ -142,3 +142,60 @@ it.each([
 ])('The log writes %j as %j', (text, masked) => {
   expect(maskSecrets(text)).toBe(masked);
 });
+
+it.each(['authorization', 'secrets', 'code', 'key'])(
+  'The log redacts the field %s whatever its value looks like',
+  (field) => {
+    const text = written((log) => log.info({ a: { [field]: ['plain', 1] }, [field]: 7 }, 'x'));
+    expect(JSON.parse(text)).toMatchObject({ a: { [field]: '[secret]' }, [field]: '[secret]' });
+  },
+);
+
+it('An error of a driver is named without its statement and parameters', () => {
+  const errors: [string, object][] = [
+    ['PostgresError', {}],
+    ['Error', { query: 'select 1' }],
+    ['Error', { parameters: [SECRET] }],
+  ];
+  for (const [name, members] of errors) {
+    const error = Object.assign(new Error(`of a statement: ${SECRET}`), members, { name });
+    const text = written((log) => log.error({ err: error }, 'x'));
+    expect(JSON.parse(text).err).toMatchObject({ name, message: 'database statement failed' });
+    expect(text).not.toContain(SECRET);
+  }
+});
+
+it('What is logged of an error: its name, message, code, cause and seven lines of its stack', () => {
+  const cause = new TypeError('the cause');
+  const error = Object.assign(new Error('first line\nat no frame', { cause }), { code: 7 });
+  error.stack = `Error: first line\nat no frame\n${Array.from({ length: 9 }, (_, n) => `    at f${n} (file.ts:${n})`).join('\n')}`;
+  const { err } = JSON.parse(written((log) => log.error({ err: error }, 'x')));
+  expect(err).toMatchObject({ name: 'Error', message: 'first line\nat no frame' });
+  expect(err.cause).toMatchObject({ name: 'TypeError', message: 'the cause' });
+  expect(err).not.toHaveProperty('errorCode');
+  const frames = err.stack.split('\n');
+  expect([frames.length, frames[0], frames.at(-1)]).toEqual([
+    7,
+    '    at f0 (file.ts:0)',
+    '    at f6 (file.ts:6)',
+  ]);
+  const bare = Object.assign(new Error('bare'), { stack: undefined });
+  expect(JSON.parse(written((log) => log.error({ err: bare }, 'x'))).err.stack).toBe('');
+  expect(JSON.parse(written((log) => log.error({ err: 'text' }, 'x'))).err).toEqual({
+    name: 'string',
+  });
+});
+
+it.each([
+  ['Bearer \t abc', 'Bearer [secret]'],
+  ['xBearer abc', 'xBearer abc'],
+  ['a=1&token=abc&b=2', 'a=1&token=[secret]&b=2'],
+  ['my_password=abc', 'my_password=abc'],
+  ['tokens=abc', 'tokens=abc'],
+  ['refresh_token=a"b', 'refresh_token=[secret]"b'],
+  ['whsk_a+/=_-b c', 'whsk_[secret] c'],
+  ['redis://:a@b@h', 'redis://:[secret]@h'],
+  ['http://h/a:b', 'http://h/a:b'],
+])('The log writes %j as %j, and nothing else of it', (text, masked) => {
+  expect(maskSecrets(text)).toBe(masked);
+});

@@ -3,12 +3,21 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sumOf } from '../../src/kernel/amounts.ts';
 import {
+  effectsOrNone,
+  effectsUnder,
+  feeModeOf,
+  ownWalletsOf,
+  recordedEffectsOf,
+  walletEffectsOf,
+  walletKeysOf,
+} from '../../src/operations/effects/effects.ts';
+import {
   type EffectSettings,
   effectOn,
   effectsOf,
   type Operation,
 } from '../../src/operations/operations.ts';
-import { addr, operation, PLAIN } from '../ledger/fixture.ts';
+import { addr, operation, PLAIN, START } from '../ledger/fixture.ts';
 
 const [A, B, OPERATOR, FEES, POT] = [addr(1), addr(2), addr(7), addr(8), addr(9)];
 const DEDUCTED: EffectSettings = { ...PLAIN, feeMode: 'deducted' };
@@ -133,4 +142,152 @@ describe('The effects of a write', () => {
       ),
     );
   });
+});
+
+describe('What is stored with a write', () => {
+  const stored = (input: Partial<Operation>, settings: EffectSettings) => {
+    const { effects: lines, feeMode } = recordedEffectsOf(operation(input), settings);
+    return [feeMode, ...lines.map(({ account, amount }) => `${account} ${amount}`)];
+  };
+  const SELF = { ...move, fromAddr: FEES, toAddr: B };
+
+  it.each<[string, Partial<Operation>, EffectSettings, unknown[]]>([
+    ['no rule for a give', give, PLAIN, [null, 'operator:7 -10', `wallet:${A} 10`]],
+    [
+      'no rule for a transfer without a fee',
+      { ...move, feeAmount: 0n },
+      DEDUCTED,
+      [null, `wallet:${A} -10`, `wallet:${B} 10`],
+    ],
+    [
+      'no rule for a transfer with an unknown fee',
+      { ...move, feeAmount: null },
+      PLAIN,
+      [null, `wallet:${A} -10`, `wallet:${B} 10`],
+    ],
+    [
+      'the rule of a transfer',
+      move,
+      PLAIN,
+      ['on_top', `wallet:${A} -12`, `wallet:${B} 10`, 'fees 2'],
+    ],
+    [
+      'the rule of a deduction',
+      take,
+      DEDUCTED,
+      ['deducted', `wallet:${A} -10`, 'collection 8', 'fees 2'],
+    ],
+    [
+      'a line of zero for a fee that is the whole amount',
+      { ...move, feeAmount: 10n },
+      DEDUCTED,
+      ['deducted', `wallet:${A} -10`, `wallet:${B} 0`, 'fees 10'],
+    ],
+    [
+      'lines of zero for a fee that cannot be deducted',
+      { ...move, feeAmount: 11n },
+      DEDUCTED,
+      ['deducted', `wallet:${A} 0`, `wallet:${B} 0`, 'fees 0'],
+    ],
+    [
+      'one line per account where the payer gets the fee',
+      SELF,
+      MAPPED,
+      ['on_top', `wallet:${FEES} -10`, `wallet:${B} 10`],
+    ],
+    [
+      'all lines where the payer gets the fee and it is the whole amount',
+      { ...SELF, feeAmount: 10n },
+      MAPPED,
+      ['on_top', `wallet:${FEES} -20`, `wallet:${B} 10`, `wallet:${FEES} 10`],
+    ],
+    ['nothing of a write that cannot be posted', { ...move, fromAddr: null }, PLAIN, ['on_top']],
+    ['nothing of a give that cannot be posted', { ...give, amount: null }, PLAIN, [null]],
+  ])('Stored is %s', (_what, input, settings, lines) => {
+    expect(stored(input, settings)).toEqual(lines);
+  });
+
+  it('A write falls under the rule in force when it was sent', () => {
+    const changed = { ...PLAIN, feeChanges: [{ from: START + 5, mode: 'deducted' as const }] };
+    const modeAt = (sentAt: number) => feeModeOf(operation({ ...move, sentAt }), changed);
+    expect([modeAt(START + 4), modeAt(START + 5)]).toEqual(['on_top', 'deducted']);
+    const sent = operation({ ...move, sentAt: START + 5 });
+    expect(effectsOf(sent, changed)).toEqual(effectsOf(sent, DEDUCTED));
+  });
+
+  it.each<[string, Partial<Operation>, EffectSettings, EffectSettings]>([
+    ['other wallets by now', move, { ...MAPPED, feeMode: 'on_top' }, PLAIN],
+    ['no wallets then, and some by now', take, PLAIN, MAPPED],
+    ['the same wallets', take, MAPPED, MAPPED],
+    ['a collection and fees of their own', take, { ...MAPPED, collectionAddr: B }, MAPPED],
+  ])('Another rule changes amounts, and keeps the accounts: %s', (_title, input, then, now) => {
+    const write = operation(input);
+    const before = recordedEffectsOf(write, { ...then, feeMode: 'on_top' }).effects;
+    const after = recordedEffectsOf(write, { ...then, feeMode: 'deducted' }).effects;
+    const change = { from: 'on_top', to: 'deducted', settings: now } as const;
+    expect(effectsUnder(write, before, change)).toEqual(after);
+    const back = { from: 'deducted', to: 'on_top', settings: now } as const;
+    expect(effectsUnder(write, after, back)).toEqual(before);
+  });
+
+  it('What is not of a write stays as it is', () => {
+    const change = { from: 'on_top', to: 'deducted', settings: PLAIN } as const;
+    const other = [
+      { account: `wallet:${A}`, amount: -11n },
+      { account: 'fees', amount: 11n },
+    ];
+    expect(effectsUnder(operation(move), other, change)).toBeUndefined();
+    expect(effectsUnder(operation(move), [], change)).toEqual([]);
+  });
+});
+
+describe('The wallets of a write', () => {
+  it('Effects are summed by wallet, in one spelling, and accounts that are none are left out', () => {
+    const own = { ...move, toAddr: A.toUpperCase().replace('0X', '0x') };
+    expect([...walletEffectsOf(operation(own), PLAIN)]).toEqual([[A.toLowerCase(), -2n]]);
+    expect(walletKeysOf(operation(move), PLAIN)).toEqual([A.toLowerCase(), B.toLowerCase()]);
+    expect(walletKeysOf(operation({ ...move, amount: null }), PLAIN)).toEqual([]);
+    const free = operation({ ...move, toAddr: A, feeAmount: 0n });
+    expect([...walletEffectsOf(free, PLAIN)]).toEqual([[A.toLowerCase(), 0n]]);
+  });
+
+  it('Own wallets are those of operators, fees and collection, as far as they have one', () => {
+    expect(ownWalletsOf(MAPPED)).toEqual([OPERATOR, FEES, POT]);
+    expect(ownWalletsOf(PLAIN)).toEqual([]);
+  });
+
+  it('The effect on an account is that of its own lines, in any spelling', () => {
+    const write = operation(move);
+    const on = (account: string) => effectOn(write, account, PLAIN);
+    expect([
+      on(`wallet:${A}`),
+      on(`WALLET:${B.toLowerCase()}`),
+      on('fees'),
+      on('collection'),
+    ]).toEqual([-12n, 10n, 2n, 0n]);
+  });
+});
+
+it('A fee of the whole amount can be deducted, and operator 0 gives', () => {
+  expect(effects({ ...move, feeAmount: 10n }, DEDUCTED)).toEqual({
+    [`wallet:${A}`]: '-10',
+    fees: '10',
+  });
+  expect(effects({ ...move, feeAmount: 11n }, PLAIN)).toMatchObject({ fees: '11' });
+  expect(effects({ ...give, operationNo: 0n }, PLAIN)).toMatchObject({ 'operator:0': '-10' });
+  const unknown = { ...give, operationNo: -1n };
+  expect(() => effectsOf(operation(unknown), PLAIN)).toThrow('the operator is not known');
+  expect(() => effectsOf(operation(unknown), PLAIN)).toThrow(
+    expect.objectContaining({ name: 'Unpostable' }),
+  );
+});
+
+it('A fault that is not of the write is no write without effects', () => {
+  const broken = {
+    ...PLAIN,
+    get operators(): never {
+      throw new TypeError('broken');
+    },
+  };
+  expect(() => effectsOrNone(operation(give), broken)).toThrow('broken');
 });

@@ -87,3 +87,32 @@ describe('Subsets with a sum', () => {
     expect(subsetsWithSum(vectors, [2n ** 60n], 2)).toBe('too_many');
   });
 });
+
+describe('The bounds of the search', () => {
+  const ones = (n: number) => Array.from({ length: n }, () => [1n]);
+
+  it('No more subsets are found than were asked for', () => {
+    expect(subsetsWithSum(ones(3), [1n], 3)).toEqual([[2], [1], [0]]);
+    expect(subsetsWithSum(ones(3), [1n], 2)).toEqual([[2], [1]]);
+    expect(subsetsWithSum(ones(3), [1n], 1)).toEqual([[2]]);
+  });
+
+  it('All subsets of fourteen amounts are tried, and a search of one amount more may give up', () => {
+    const none = (n: number) =>
+      subsetsWithSum(
+        Array.from({ length: n }, () => [0n]),
+        [0n],
+        1e6,
+      );
+    expect(none(14)).toHaveLength(2 ** 14);
+    expect(none(15)).toBe('too_many');
+  });
+
+  it('A search that was cut off has found nothing, even what came before', () => {
+    const vectors = [...Array.from({ length: 60 }, (_, i) => [2n ** BigInt(i) * 3n]), [1n]];
+    expect(subsetsWithSum(vectors, [1n + 3n * (2n ** 60n - 2n)], 2)).toEqual([
+      Array.from({ length: 60 }, (_, i) => i + 1),
+    ]);
+    expect(subsetsWithSum(ones(40), [20n], 1e6)).toBe('too_many');
+  });
+});

@@ -2,7 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { classifyExchange, isUnauthorized } from '../../src/upstream/parse/outcome.ts';
+import type { ExchangeResult } from '../../src/upstream/http/exchange.ts';
+import {
+  classifyExchange,
+  isUnauthorized,
+  rateSignalOf,
+} from '../../src/upstream/parse/outcome.ts';
 import type { Answer, ForwardFamily } from '../../src/upstream/types.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -315,4 +320,114 @@ it('No bytes make the classification throw, and only a success envelope is accep
 it('A credential in a message is masked', () => {
   const outcome = classify(200, account(406, 401, 'bad Bearer abc.def-ghi given'));
   expect(outcome).toMatchObject({ message: 'bad Bearer [secret] given' });
+});
+
+describe('An unknown outcome says why', () => {
+  it.each<[string, number, unknown, ForwardFamily, string]>([
+    ['an error of the service', 200, account(500, 999), 'transaction', 'server_error'],
+    ['an error under HTTP 500', 500, account(409, 1), 'transaction', 'server_error'],
+    ['an error of status 500 under 400', 400, account(500, 999), 'transaction', 'server_error'],
+    ['an error that no section names', 200, account(409, 1), 'transaction', 'unexpected'],
+    ['an error just below', 499, account(499, 1), 'transaction', 'unexpected'],
+    ['nothing under HTTP 500', 500, '', 'transaction', 'server_error'],
+    ['nothing under HTTP 500, of a read', 500, '', 'read', 'server_error'],
+    ['nothing under HTTP 409', 409, '', 'transaction', 'unexpected'],
+    ['nothing under HTTP 409, of a read', 409, '', 'read', 'unexpected'],
+    ['nothing under HTTP 300', 300, '', 'transaction', 'unexpected'],
+    ['nothing under HTTP 199', 199, '', 'transaction', 'unexpected'],
+    ['no JSON', 200, '<html>', 'transaction', 'unreadable'],
+    ['JSON without a number', 200, '{}', 'transaction', 'no_number'],
+    ['another 997', 400, account(501, 997), 'transaction', 'server_error'],
+  ])('%s', (_title, http, body, family, cause) => {
+    expect(classify(http, body, family)).toEqual({ class: 'unknown', cause, status: http });
+  });
+
+  it('A read whose HTTP status is 400 or more is accepted by no shape of its own', () => {
+    expect(classify(399, '[]', 'read')).toEqual({ class: 'accepted' });
+    expect(classify(400, '[]', 'read')).toEqual({
+      ...{ class: 'rejected', status: 400, code: '400', message: '' },
+    });
+  });
+
+  it.each<[unknown, object]>([
+    [[{ tx_hash: HASH }], {}],
+    ['text', {}],
+    [5, {}],
+    [{ tx_hash: 7, tokenId: 'x' }, {}],
+    [{ tokenId: '5' }, { tokenId: 5n }],
+  ])('A success with %j has the ids that it holds', (data, ids) => {
+    expect(classify(200, { status: 200, data }, 'other')).toEqual({ class: 'accepted', ...ids });
+  });
+});
+
+describe('What an exchange says about the limits of the service', () => {
+  const HOUR = 3_600_000;
+  const after: [string, string][] = [['Retry-After', '3600']];
+  const answered = (status: number, body: unknown, headers: [string, string][] = []) =>
+    ({ ...times, end: 'answered', answer: answer(status, body, headers) }) as const;
+  const cut = (status: number, headers: [string, string][] = []) =>
+    ({ ...times, end: 'broken', cause: 'truncated', answer: answer(status, '', headers) }) as const;
+  const streamed = (status: number) =>
+    ({ ...times, end: 'streamed', answer: answer(status, '') }) as const;
+  const date = new Date(NOW - HOUR).toUTCString();
+  const until = new Date(NOW).toUTCString();
+
+  it.each<[string, ExchangeResult, object]>([
+    [
+      'Nothing, when nothing was sent',
+      { ...times, end: 'not_sent', cause: 'tls' },
+      { kind: 'none' },
+    ],
+    ['Nothing, without an answer', { ...times, end: 'broken', cause: 'reset' }, { kind: 'none' }],
+    ['Nothing, when an answer was cut', cut(503, after), { kind: 'none' }],
+    ['A limit, when a 429 was cut', cut(429, after), { kind: 'throttled', retryAt: NOW + HOUR }],
+    ['Nothing, of a stream', streamed(200), { kind: 'none' }],
+    [
+      'A limit, of a 429 that is a stream',
+      streamed(429),
+      { kind: 'throttled', retryAt: undefined },
+    ],
+    ['None, of a success', answered(200, nft(400)), { kind: 'answered' }],
+    ['None, of a refusal with a deadline', answered(400, '', after), { kind: 'answered' }],
+    ['A limit, of a 429', answered(429, ''), { kind: 'throttled', retryAt: undefined }],
+    [
+      'A limit, of a 429 in the body',
+      answered(200, nft(429), after),
+      { kind: 'throttled', retryAt: NOW + HOUR },
+    ],
+    [
+      'Maintenance',
+      answered(503, nft(503, 'maintenance'), after),
+      { kind: 'maintenance', retryAt: NOW + HOUR },
+    ],
+    [
+      'A limit, of another 503 with a deadline',
+      answered(503, '', after),
+      { kind: 'throttled', retryAt: NOW + HOUR },
+    ],
+    ['None, of another 503', answered(503, ''), { kind: 'answered' }],
+    [
+      "A limit by the service's own clock",
+      answered(429, '', [
+        ['retry-after', until],
+        ['date', date],
+      ]),
+      { kind: 'throttled', retryAt: NOW + HOUR },
+    ],
+  ])('%s', (_title, exchanged, signal) => {
+    expect(rateSignalOf(exchanged)).toEqual(signal);
+  });
+
+  it.each([
+    [200, { class: 'accepted' }],
+    [399, { class: 'accepted' }],
+    [400, { class: 'unknown', cause: 'too_large', status: 400 }],
+  ])('A stream under HTTP %i is classified by its head: %j', (status, outcome) => {
+    expect(classifyExchange(streamed(status), 'read')).toEqual(outcome);
+  });
+
+  it('A break before any answer is unknown without a status', () => {
+    const broken = { ...times, end: 'broken', cause: 'reset' } as const;
+    expect(classifyExchange(broken, 'nft')).toEqual({ class: 'unknown', cause: 'reset' });
+  });
 });

@@ -88,3 +88,27 @@ it.each(['0', '30'])(
     expect(attempts).toBeLessThan(200);
   },
 );
+
+it.each([
+  ['A delivered one uses a step', 200, null, 'delivered', 4],
+  ['A failed one uses a step', 500, null, 'retry', 4],
+  ['One that our stop interrupted uses none', null, 'interrupted', 'retry', 3],
+  ['A status below 200 is no success', 199, null, 'retry', 4],
+  ['A 300 is no success', 300, null, 'retry', 4],
+])('%s', (_title, status, error, kind, scheduleStep) => {
+  expect(evaluate(status, 3, undefined, NOW, error)).toMatchObject({ kind, scheduleStep });
+});
+
+it('The last attempt is due at the latest when the time of the delivery is over', () => {
+  const policy = { ...retry, jitter: 0 };
+  const queuedAt = NOW + (retry.scheduleMs[1] ?? 0) - retry.giveUpMs;
+  const kindOf = (at: number) =>
+    evaluateAttempt(
+      { status: 500, error: null, retryAfter: undefined, date: undefined },
+      { attempts: 0, scheduleStep: 0, queuedAt: at },
+      policy,
+      NOW,
+      random,
+    ).kind;
+  expect([kindOf(queuedAt), kindOf(queuedAt - 1)]).toEqual(['retry', 'exhausted']);
+});

@@ -326,6 +326,69 @@ describe('How a write ends that the token does not prove under a later hash', ()
       undefined,
     ],
     [
+      'A found transfer waits while another write is at work',
+      write('executed', transfer),
+      movedOn,
+      [write('unknown', { ...data, ...later }), write('sending', { ...onwards, ...later })],
+      undefined,
+    ],
+    [
+      'A mint in sequence waits where another mint may be what the token shows',
+      write('accepted', { ...mint, kind: 'mint_sequential' }),
+      moved,
+      [write('accepted', mint)],
+      undefined,
+    ],
+    [
+      'A mint waits where a mint in sequence may be what the token shows',
+      write('accepted', mint),
+      moved,
+      [write('accepted', { ...mint, kind: 'mint_sequential' })],
+      undefined,
+    ],
+    [
+      'A mint waits when only another mint settled later',
+      write('accepted', mint),
+      'absent',
+      [write('settled', { kind: 'mint', ...later, settledAt: at(850) })],
+      undefined,
+    ],
+    [
+      'A data change waits when a transfer settled later, which does not need it',
+      write('accepted', data),
+      { ...asBefore, extraData: '{"by":"others"}' },
+      [write('settled', { ...transfer, ...later, fromAddr: null })],
+      undefined,
+    ],
+    [
+      'A transfer waits when a burn settled later, which does not need it',
+      write('accepted', transfer),
+      'absent',
+      [burn],
+      undefined,
+    ],
+    [
+      'A transfer waits when the transfer of its receiver was sent at the same instant',
+      write('accepted', transfer),
+      movedOn,
+      [write('settled', { ...onwards, sent: 900 })],
+      undefined,
+    ],
+    [
+      'A burn settles though a transfer of the token settled after it was sent',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('settled', { ...transfer, ...later, settledAt: at(3_000) })],
+      'settled',
+    ],
+    [
+      'A burn settles though the burn before it settled the instant that it was sent',
+      write('accepted', { ...own, kind: 'burn' }),
+      'absent',
+      [write('settled', { kind: 'burn', sent: 100, settledAt: at(900) })],
+      'settled',
+    ],
+    [
       'A burn settles though another one was rejected',
       write('accepted', { ...own, kind: 'burn' }),
       'absent',
@@ -355,4 +418,69 @@ describe('Which of several burns removed an absent token', () => {
   ] as const)('%s', (_title, hash, burns, taker) => {
     expect(takerOf(burns, hash)).toBe(taker);
   });
+});
+
+it.each([
+  ['The newest by its answer, not by its id', 300, 200, 'older'],
+  ['The newest by its id where the answers came at once', 300, 300, 'newer'],
+  ['The newest by its answer, in either order', 200, 300, 'newer'],
+] as const)(
+  'Of two burns whose hash was observed last, took the token: %s',
+  (_title, a, b, taker) => {
+    const burns = {
+      older: write('accepted', { kind: 'burn', id: 'op_1', answered: a, txHash: HASH_A }),
+      newer: write('accepted', { kind: 'burn', id: 'op_2', answered: b, txHash: HASH_A }),
+    };
+    const { older, newer } = burns;
+    expect(takerOf([older, newer], HASH_A)).toBe(burns[taker]);
+    expect(takerOf([newer, older], HASH_A)).toBe(burns[taker]);
+  },
+);
+
+it('A burn without an answer counts from when it was recorded', () => {
+  const found = write('executed', { kind: 'burn', sent: 500, txHash: HASH_B });
+  const earlier = write('accepted', { kind: 'burn', sent: 0, answered: 400, txHash: HASH_A });
+  expect(takerOf([earlier, found], HASH_B)).toBe(found);
+  expect(takerOf([earlier, found], HASH_A)).toBeUndefined();
+});
+
+it('An ending says why', () => {
+  const late = { startedAt: at(9_000), readLagMs: 1_000, sameToken: true, lastHash: null };
+  const preImage = {
+    at: at(850),
+    token: { lastTxHash: HASH_A, status: 1, owner: addr(1), extraData: '', ownedAtText: 'then' },
+  };
+  const own = { sent: 900, answered: 1_000, txHash: `0x${'c'.repeat(64)}`, preImage };
+  const transfer = { ...own, kind: 'transfer_from', fromAddr: addr(1), toAddr: addr(2) } as const;
+  const onward = { ...transfer, fromAddr: addr(2), toAddr: addr(3), sent: 2_000 };
+  const burn = { ...own, kind: 'burn' } as const;
+  const under = (state: Parameters<typeof token>[0]) => ({
+    ...token({ lastTxHash: HASH_B, ...state }),
+    ownedText: 'then',
+  });
+  const taken = write('settled', { kind: 'burn', sent: 2_000, settledAt: at(3_000) });
+  const causes = [
+    endingOf(write('accepted', { ...transfer, txHash: HASH_A }), token(), late),
+    endingOf(write('accepted', { ...transfer, txHash: HASH_A }), token({ status: 3 }), late),
+    endingOf(write('accepted', transfer), under({ owner: addr(2) }), late),
+    endingOf(write('accepted', burn), under({}), late),
+    endingOf(write('executed', transfer), under({ owner: addr(3) }), late),
+    endingOf(write('accepted', transfer), under({ owner: addr(3) }), late, [
+      write('settled', onward),
+    ]),
+    endingOf(write('accepted', transfer), under({}), late),
+    endingOf(write('accepted', burn), 'absent', late),
+    endingOf(write('accepted', burn), 'absent', late, [taken]),
+  ];
+  expect(causes.map((ending) => `${ending?.to}: ${ending?.cause}`)).toEqual([
+    'settled: the chain completed its hash',
+    'failed: the chain failed its hash',
+    'settled: a later hash completed and its effect shows',
+    'failed: a later hash completed and the token is still there',
+    'settled: it was executed, and the token changed again',
+    'settled: a later write that needs it settled',
+    'failed: a later hash completed and the token is as before',
+    'settled: the token is gone',
+    'failed: another burn took the token',
+  ]);
 });

@@ -91,3 +91,33 @@ describe('The finding of a complete scan about an unknown mint', () => {
     expect(mintHashOf(unknown, scanned(given))).toBe(hash);
   });
 });
+
+it('What is unclear of a mint says why, and names the tokens', () => {
+  const twin = write('undecided', { kind: 'mint_sequential', contractId: 5n, ...requested });
+  const [one, other] = [scanned(), scanned({ tokenId: 8n })];
+  expect([
+    mintEvidence(unknown, [], [], true),
+    mintEvidence(unknown, [one, other], [], false),
+    mintEvidence(unknown, [scanned(moved)], [], false),
+    mintEvidence(unknown, [one], [twin], false),
+  ]).toEqual([
+    { outcome: 'unclear', why: 'a token of unknown origin was burned', candidates: [] },
+    { outcome: 'unclear', why: 'several tokens may be its result', candidates: [one, other] },
+    { outcome: 'unclear', why: 'one token may be its result', candidates: [scanned(moved)] },
+    {
+      ...{ outcome: 'unclear', why: 'another unknown mint may have made the token' },
+      candidates: [one],
+    },
+  ]);
+  expect(mintEvidence(unknown, [one], [], false)).toEqual({ outcome: 'executed', token: one });
+});
+
+it('Without times of the service an owner may have changed, and a hash is not known', () => {
+  const untimed = { createdText: '', ownedText: '' };
+  expect(matchOf(unknown, scanned({ ...untimed, owner: addr(2) }))).toBe('possible');
+  expect(matchOf(write('unknown', { ...unknown, tokenUri: null }), scanned({ uri: '' }))).toBe(
+    'equal',
+  );
+  expect(mintHashOf(unknown, scanned({ ownedText: 'later' }))).toBeNull();
+  expect(mintHashOf(unknown, scanned({ lastTxHash: '' }))).toBeNull();
+});

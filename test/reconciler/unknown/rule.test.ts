@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  canBeExplained,
   includedAtExtreme,
   isWithin,
   solveJointly,
@@ -119,3 +120,31 @@ describe('A wallet with more possible operations than are tried as subsets', () 
     expect(includedAtExtreme(effect, residual, sums)).toBe(included);
   });
 });
+
+describe('A wallet alone', () => {
+  it.each([
+    ['is explained by a subset', wallet('w1', 12n, ['a', 5n], ['b', 7n]), true],
+    ['is explained by nothing', wallet('w1', 0n, ['a', 5n]), true],
+    ['is not explained', wallet('w1', 6n, ['a', 5n], ['b', 7n]), false],
+    [
+      'may be explained where there are too many to try',
+      wallet('w1', 2n ** 60n, ...powers(60)),
+      true,
+    ],
+  ] as const)('%s', (_title, evidence, explained) => {
+    expect(canBeExplained(evidence)).toBe(explained);
+  });
+
+  it('Too many explanations to try are no finding', () => {
+    expect(solveJointly([wallet('w1', 2n ** 60n, ...powers(60))])).toBe('too_many');
+  });
+
+  it('What changes nothing is in no sum of decreases either', () => {
+    expect(includedAtExtreme(0n, -60n, { up: 0n, down: -60n })).toBe(false);
+    expect(includedAtExtreme(5n, -60n, { up: 40n, down: -60n })).toBe(false);
+  });
+});
+
+function powers(n: number): [string, bigint][] {
+  return Array.from({ length: n }, (_, i) => [`o${i}*`, 3n * 2n ** BigInt(i)]);
+}

@@ -111,3 +111,18 @@ it('What some of the possible operations changed is always explained, however ma
     { numRuns: 300 },
   );
 });
+
+it('With too many possible operations the difference has the bounds of their sums, and the drift', () => {
+  const many = [
+    ...Array.from({ length: 13 }, () => possible(10n, 'sending')),
+    possible(-7n, 'sending'),
+  ];
+  const found = compareBalance(150n, expectation(100n, many), range(-2n, 3n));
+  expect(found).toEqual({
+    ...{ result: 'explained', unique: false, quiet: false, shown: [] },
+    difference: range(-2n, 3n),
+  });
+  const at = (balance: bigint) => compareBalance(balance, expectation(100n, many), range(0n));
+  expect(at(93n)).toMatchObject({ result: 'explained', difference: range(0n) });
+  expect(at(92n)).toEqual({ result: 'unexplained', difference: range(-138n, -1n) });
+});
