@@ -1,7 +1,9 @@
 /** Operations as values, for rules that need no database. */
-import type { Operation } from '../../src/operations/operations.ts';
+import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 
 export const START = Date.UTC(2026, 0, 1);
+/** Fees on top, and no wallets of our own. */
+export const PLAIN: EffectSettings = { feeMode: 'on_top', operators: new Map() };
 
 /** The nth wallet address; 42 characters. */
 export function addr(n: number | string): string {

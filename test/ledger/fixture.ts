@@ -21,11 +21,9 @@ import type { EffectSettings, Operation, State } from '../../src/operations/oper
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
-import { addr, operation, START } from './builders.ts';
+import { addr, operation, PLAIN, START } from './builders.ts';
 
-export { addr, operation, START };
-
-export const PLAIN: EffectSettings = { feeMode: 'on_top', operators: new Map() };
+export { addr, operation, PLAIN, START };
 
 /** Inserts operations with what the ledger reads of them. */
 export async function putOperations(owner: Db, operations: readonly Partial<Operation>[]) {

@@ -13,7 +13,7 @@ import {
   walletsApart,
 } from '../../src/operations/intake/conflicts.ts';
 import type { Kind, WriteFields } from '../../src/operations/operations.ts';
-import { addr } from '../ledger/fixture.ts';
+import { addr } from '../ledger/builders.ts';
 
 /** Whether two sets of executed writes, one with this and one without, give the same sum. */
 function canBeConfused(own: bigint, others: readonly bigint[]): boolean {

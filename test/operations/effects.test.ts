@@ -17,7 +17,7 @@ import {
   effectsOf,
   type Operation,
 } from '../../src/operations/operations.ts';
-import { addr, operation, PLAIN, START } from '../ledger/fixture.ts';
+import { addr, operation, PLAIN, START } from '../ledger/builders.ts';
 
 const [A, B, OPERATOR, FEES, POT] = [addr(1), addr(2), addr(7), addr(8), addr(9)];
 const DEDUCTED: EffectSettings = { ...PLAIN, feeMode: 'deducted' };
