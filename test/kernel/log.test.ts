@@ -168,17 +168,13 @@ it('An error of a driver is named without its statement and parameters', () => {
 it('What is logged of an error: its name, message, code, cause and seven lines of its stack', () => {
   const cause = new TypeError('the cause');
   const error = Object.assign(new Error('first line\nat no frame', { cause }), { code: 7 });
-  error.stack = `Error: first line\nat no frame\n${Array.from({ length: 9 }, (_, n) => `    at f${n} (file.ts:${n})`).join('\n')}`;
+  const frames = Array.from({ length: 9 }, (_, n) => `    at f${n} (file.ts:${n})`);
+  error.stack = ['Error: first line', 'at no frame', ...frames].join('\n');
   const { err } = JSON.parse(written((log) => log.error({ err: error }, 'x')));
   expect(err).toMatchObject({ name: 'Error', message: 'first line\nat no frame' });
   expect(err.cause).toMatchObject({ name: 'TypeError', message: 'the cause' });
   expect(err).not.toHaveProperty('errorCode');
-  const frames = err.stack.split('\n');
-  expect([frames.length, frames[0], frames.at(-1)]).toEqual([
-    7,
-    '    at f0 (file.ts:0)',
-    '    at f6 (file.ts:6)',
-  ]);
+  expect(err.stack).toBe(frames.slice(0, 7).join('\n'));
   const bare = Object.assign(new Error('bare'), { stack: undefined });
   expect(JSON.parse(written((log) => log.error({ err: bare }, 'x'))).err.stack).toBe('');
   expect(JSON.parse(written((log) => log.error({ err: 'text' }, 'x'))).err).toEqual({

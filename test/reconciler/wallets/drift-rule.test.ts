@@ -254,3 +254,54 @@ describe('Over random observations of a wallet', () => {
     );
   });
 });
+
+describe('Which drifts a change takes back, and which stay', () => {
+  const many = Array.from({ length: 13 }, (_, i) => drift(`d${i}`, 1n + BigInt(i)));
+  const returnedBy = (comparison: Comparison, suspected: bigint, drifts: OpenDrift[]) => {
+    const step = driftStep(comparison, suspicion(suspected), drifts, observation);
+    return { returned: step.returned?.map(({ id }) => id), opened: step.opened?.range };
+  };
+
+  it('Exact drifts alone are taken back, and the others keep their bounds', () => {
+    const drifts = [drift('a', 5n), drift('b', -2n), drift('c', 20n, 30n)];
+    const comparison = unexplained(20n, 30n);
+    const step = driftStep(comparison, suspicion(-3n), drifts, observation);
+    expect(step).toEqual({ revised: [], returned: [drift('a', 5n), drift('b', -2n)] });
+  });
+
+  it('A change with bounds takes back nothing', () => {
+    const drifts = [drift('a', -5n), drift('b', 2n)];
+    const step = driftStep(unexplained(1n, 3n), suspicion(4n, 6n), drifts, observation);
+    expect(step).toMatchObject({ returned: [], opened: { range: range(4n, 6n) } });
+  });
+
+  it('The fewest drifts that sum to the change are taken back, among the newest twelve', () => {
+    const total = totalOf(many).min;
+    // The oldest, of 1, is not compared: 13 less 1 would take it.
+    expect(returnedBy(unexplained(total - 1n), -1n, many)).toEqual({
+      ...{ returned: [], opened: range(-1n) },
+    });
+    expect(returnedBy(unexplained(total - 2n), -2n, many).returned).toEqual(['d1']);
+    expect(returnedBy(unexplained(total - 14n), -14n, many).returned).toHaveLength(2);
+  });
+
+  it('Where nothing is open a change is a drift', () => {
+    expect(returnedBy(unexplained(5n), 5n, [])).toEqual({ returned: [], opened: range(5n) });
+  });
+
+  it('Drifts with bounds of which an exact sum leaves nothing return, and the exact one stays', () => {
+    const drifts = [drift('a', 7n), drift('b', -5n, 5n), drift('c', -3n, 3n)];
+    expect(driftStep(explained(7n), undefined, drifts, observation)).toEqual({
+      ...{ revised: [], returned: [drift('b', -5n, 5n), drift('c', -3n, 3n)] },
+    });
+  });
+
+  it('A drift that becomes exact beside two that do not is revised, and those become one', () => {
+    const drifts = [drift('a', -9n, 3n), drift('b', 0n, 9n)];
+    const step = driftStep(explained(2n), undefined, drifts, observation);
+    expect(step).toEqual({
+      ...{ revised: [], returned: [], merged: drifts },
+      opened: { range: range(2n), suspectedAt: undefined },
+    });
+  });
+});
