@@ -3,6 +3,7 @@
  * and what happens to the connection.
  */
 import { unreachable } from '../../kernel/errors.ts';
+import { type Json, jsonText, tryParseJson } from '../../kernel/json.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
 import { failure, refusalByCode } from '../endpoints/errors.ts';
 import type { World } from '../world.ts';
@@ -75,6 +76,8 @@ export function planResponse(
       return { ...complete(apply(call)), sent: 'half', reset: fault.reset };
     case 'garbled':
       return complete(garbled(apply(call)));
+    case 'without':
+      return complete(without(apply(call), fault.member));
     case 'stale_list':
       return complete(apply({ ...call, ageMs: fault.age_ms }));
     case 'shifting_pages':
@@ -134,7 +137,19 @@ function scriptedError(world: World, call: Call, fault: Fault & { kind: 'error' 
 
 function statusAnswer(call: Call, fault: Fault & { kind: 'status' }): Answer {
   if (fault.body === undefined) return failure(call.family, fault.status);
-  return { status: fault.status, headers: { 'content-type': 'text/html' }, body: fault.body };
+  const headers = { 'content-type': fault.content_type };
+  return { status: fault.status, headers, body: fault.body };
+}
+
+function without(answer: Answer, member: string): Answer {
+  const body = tryParseJson(answer.body);
+  if (!isObject(body) || !isObject(body.data)) return answer;
+  const { [member]: _, ...data } = body.data;
+  return { ...answer, body: jsonText({ ...body, data }) };
+}
+
+function isObject(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Replaces the second half of the body by text that is not JSON. */

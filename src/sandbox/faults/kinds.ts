@@ -48,8 +48,9 @@ export const faultSchema = z.discriminatedUnion('kind', [
     ...match,
     status: z.int().min(400).max(599),
     applied,
-    /** An HTML body instead of the documented shape. */
+    /** A body instead of the documented shape, such as that of a framework or a proxy. */
     body: z.string().max(10_000).optional(),
+    content_type: z.string().max(100).default('text/html'),
   }),
   /** A documented error: a status of section 7.1, a code of 7.2 or a detail of 7.3. */
   z.strictObject({
@@ -62,6 +63,8 @@ export const faultSchema = z.discriminatedUnion('kind', [
   }),
   z.strictObject({ kind: z.literal('truncated'), ...match, reset }),
   z.strictObject({ kind: z.literal('garbled'), ...match }),
+  /** The data of the answer lack this member. */
+  z.strictObject({ kind: z.literal('without'), ...match, member: z.string().max(64) }),
   /** Reads show the state of `age_ms` ago. */
   z.strictObject({ kind: z.literal('stale_list'), ...match, age_ms: delayMs.default(60_000) }),
   /** Each page starts one row too late, one more with every request. */

@@ -67,6 +67,21 @@ describe('A fault that changes the response', () => {
     expect(balance()).toBe(1_005n);
   });
 
+  it('without applies the write and leaves a member out of the data of its answer', async () => {
+    await scripted({ kind: 'without', endpoint: 'give', member: 'tx_app_no' });
+    const reply = await give();
+    expect([reply.at('data.tx_app_no'), reply.at('data.tx_log_no')]).toEqual([undefined, 1]);
+    expect(balance()).toBe(1_005n);
+  });
+
+  it('status can answer a body of any type', async () => {
+    const generic = { body: '{"error":"Not Found"}', content_type: 'application/json' };
+    await scripted({ kind: 'status', endpoint: 'give', status: 404, ...generic });
+    const reply = await give();
+    expect([reply.status, reply.text]).toEqual([404, generic.body]);
+    expect(reply.headers.get('content-type')).toBe(generic.content_type);
+  });
+
   it('delay applies the write at once and responds later', async () => {
     await scripted({ kind: 'delay', endpoint: 'give', delay_ms: 30 });
     const reply = give();
