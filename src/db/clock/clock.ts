@@ -30,15 +30,22 @@ export interface DatabaseClock extends Clock {
 /** Reads the database's clock. */
 export type ReadDatabaseTime = (db: Db) => Promise<Instant>;
 
+/** The machine's counts of milliseconds without and with the time it was suspended. */
+export interface Counts {
+  monotonicMs(): number;
+  uptimeMs(): number;
+}
+
 /** @throws DatabaseError when the database does not answer */
 export async function databaseClock(
   db: Db,
   log: Log,
   readTime: ReadDatabaseTime = readClockTimestamp,
+  counts: Counts = { monotonicMs, uptimeMs },
 ): Promise<DatabaseClock> {
-  let reading = await readAndCorrect(db, log, readTime);
+  let reading = await readAndCorrect(db, log, readTime, counts);
   let last: Instant = 0;
-  const databaseAt = () => reading.databaseAt + monotonicMs() - reading.monotonicMs;
+  const databaseAt = () => reading.databaseAt + counts.monotonicMs() - reading.monotonicMs;
   const now = () => {
     // Errors of a reading must not take time back.
     last = Math.max(last, Math.floor(timeAt(reading.correction, databaseAt())));
@@ -48,7 +55,7 @@ export async function databaseClock(
     now,
     correctionMs: () => Math.round(correctionAt(reading.correction, databaseAt())),
     async follow() {
-      const fresh = await readAndCorrect(db, log, readTime, reading);
+      const fresh = await readAndCorrect(db, log, readTime, counts, reading);
       const jumpMs = timeAt(fresh.correction, fresh.databaseAt) - now();
       reading = fresh;
       if (jumpMs > TOLERANCE_MS)
@@ -62,13 +69,15 @@ async function readAndCorrect(
   db: Db,
   log: Log,
   readTime: ReadDatabaseTime,
+  counts: Counts,
   previous?: Reading,
 ): Promise<Reading> {
-  const reading = await read(db, readTime);
+  const reading = await read(db, readTime, counts);
   const corrected = correctStep(reading, previous);
   if (!corrected) return reading;
   // Another daemon was faster: its correction applies.
-  if (!(await replaceCorrection(db, corrected))) return readAndCorrect(db, log, readTime, previous);
+  if (!(await replaceCorrection(db, corrected)))
+    return readAndCorrect(db, log, readTime, counts, previous);
   const { correctionMs, endsAt } = corrected;
   const stepMs = Math.round(correctionAt(reading.correction, reading.databaseAt)) - correctionMs;
   log.error(
@@ -79,17 +88,21 @@ async function readAndCorrect(
 }
 
 /** Of three readings, the one with the shortest round trip has the smallest error. */
-async function read(db: Db, readTime: ReadDatabaseTime): Promise<Reading> {
+async function read(
+  db: Db,
+  readTime: ReadDatabaseTime,
+  { monotonicMs: count, uptimeMs: countAll }: Counts,
+): Promise<Reading> {
   const readings: Omit<Reading, 'correction'>[] = [];
   for (let i = 0; i < 3; i++) {
-    const before = monotonicMs();
+    const before = count();
     const databaseAt = await readTime(db);
-    const errorMs = (monotonicMs() - before) / 2;
+    const errorMs = (count() - before) / 2;
     readings.push({
       databaseAt,
       errorMs,
       monotonicMs: before + errorMs,
-      uptimeMs: uptimeMs() - errorMs,
+      uptimeMs: countAll() - errorMs,
     });
   }
   const best = readings.reduce((a, b) => (b.errorMs < a.errorMs ? b : a));
