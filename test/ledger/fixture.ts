@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect } from 'vitest';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
-import { isoText } from '../../src/kernel/clock.ts';
+import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import {
@@ -61,7 +61,7 @@ export async function setState(owner: Db, ids: readonly string[], state: string)
 
 interface LedgerInput {
   db: Db;
-  clock: ManualClock;
+  clock: Clock;
   daemonId?: string;
   books?: EffectSettings;
   batchMax?: number;

@@ -1,11 +1,16 @@
 /**
  * The simulation from the command line, on a database of its own.
  *
- * It prints the figures of each seed and one table of all, and exits with 1 when a resolution was
- * wrong, a drift could not be ended, or the report at the end has a break. With `--look-alike`
- * outside changes may equal writes; the wrong resolutions are then the published error. With
- * `--fresh` nothing was observed before, and each token write has wallets of its own; none is made
- * while the service fails. With `--busy` a few wallets are never quiet, and fewer answers are lost.
+ * It prints the figures of each seed and one table of all, and exits with 1 when a resolution or a
+ * balance as of a past time was wrong (`simulation/as-of.ts` says which is), a drift could not be
+ * ended, or the report at the end has a break. `--faults` and `--without` choose among the faults
+ * of `simulation/faults.ts`. With `--restores` whole daemons run instead, in real time, and
+ * snapshots of their Postgres are put back under them (`simulation/restored.ts`).
+ *
+ * With `--look-alike` outside changes may equal writes; the wrong resolutions are then the
+ * published error. With `--fresh` nothing was observed before, and each token write has wallets of its own;
+ * none is made while the service fails. With `--busy` a few wallets are never quiet, and fewer
+ * answers are lost.
  *
  * The same arguments make the same writes, faults, outages and outside changes in the same order.
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
@@ -13,12 +18,16 @@
  */
 import { Command } from 'commander';
 import { monotonicMs } from '../../src/kernel/clock.ts';
+import { jsonText } from '../../src/kernel/json.ts';
 import { printLine } from '../../src/kernel/log.ts';
 import { openTemporaryServer, withVolatileDatabase } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
+import { type AsOf, compareAsOf } from './simulation/as-of.ts';
 import { type Closing, closeBooks } from './simulation/closing.ts';
 import { type Detection, detectionOf } from './simulation/detection.ts';
+import { ALL_FAULTS, type Fault, faultsOf, USUAL_FAULTS } from './simulation/faults.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
+import { runRestores } from './simulation/restored.ts';
 import { runSimulation } from './simulation/run.ts';
 import { buildWorld, type Plan } from './simulation/world.ts';
 
@@ -34,7 +43,12 @@ const values = new Command('simulate')
   .option('--look-alike', 'outside changes may equal writes', false)
   .option('--mapped', 'the wallets of operators and fees can be read', false)
   .option('--fresh', 'nothing was observed before; each token write has new wallets', false)
+  .option('--instants <n>', 'past times as of which balances are compared', Number, 100)
   .option('--busy', 'a few wallets are never quiet', false)
+  .option('--faults <list>', `some of ${ALL_FAULTS.join(', ')}`, faultsOf, [...USUAL_FAULTS])
+  .option('--without <list>', 'faults that do not happen', faultsOf, [])
+  .option('--incident-steps <n>', 'each such fault happens at one step of so many', Number, 200)
+  .option('--restores <n>', 'snapshots put back under whole daemons, and nothing else', Number, 0)
   .addHelpText('after', '\nExample:\n  npm run simulate -- --seed 7 --writes 1000 --fresh')
   .parse()
   .opts<{
@@ -49,6 +63,11 @@ const values = new Command('simulate')
     mapped: boolean;
     fresh: boolean;
     busy: boolean;
+    faults: Fault[];
+    without: Fault[];
+    incidentSteps: number;
+    restores: number;
+    instants: number;
   }>();
 
 const COMMON: Omit<Plan, 'seed'> = {
@@ -62,6 +81,8 @@ const COMMON: Omit<Plan, 'seed'> = {
   unharmed: values.unharmed ?? (values.busy ? 50 : 5),
   fresh: values.fresh,
   busy: values.busy,
+  incidentSteps: values.incidentSteps,
+  faults: values.faults.filter((fault) => !values.without.includes(fault)),
 };
 
 interface Outcome {
@@ -69,6 +90,8 @@ interface Outcome {
   /** Absent where outside changes may equal writes. */
   detection?: Detection;
   closing?: Closing;
+  /** Balances as of past times, before and after people ended what was left open. */
+  asOf?: AsOf[];
 }
 
 /** Runs the plan on a new database of the server. */
@@ -81,7 +104,10 @@ function simulate(plan: Plan): Promise<Outcome> {
       const figures = await figuresOf(world, simulation);
       if (plan.lookAlike) return { figures };
       const detection = await detectionOf(world, simulation);
-      return { figures, detection, closing: await closeBooks(world, simulation) };
+      const before = await compareAsOf(world, simulation, values.instants);
+      const closing = await closeBooks(world, simulation);
+      const asOf = [before, await compareAsOf(world, simulation, values.instants)];
+      return { figures, detection, closing, asOf };
     } finally {
       await closeAll();
       await world.close();
@@ -101,8 +127,23 @@ function report(plan: Plan, outcome: Outcome, seconds: number): void {
   for (const line of wrong) printLine(`WRONG ${line}`);
   for (const line of books) printLine(`BOOKS ${line}`);
   if (detection) printLine(`changes made elsewhere: ${JSON.stringify(detection)}`);
+  for (const { wrong, ...counts } of outcome.asOf ?? []) {
+    printLine(`balances as of past times: ${jsonText(counts)}`);
+    for (const line of wrong) printLine(`WRONG ${line}`);
+  }
   if (closing) printLine(`closing: ${JSON.stringify(closing)}`);
   printLine(`seed ${plan.seed}: ${seconds.toFixed(0)} s`);
+}
+
+/** In real time, with two daemons as processes. */
+async function simulateRestores(): Promise<void> {
+  const { restores, writes } = values;
+  for (const seed of new Set((values.seeds ?? values.seed).split(','))) {
+    const { wrong, ...counts } = await runRestores({ seed: Number(seed), restores, writes });
+    printLine(`seed ${seed}: ${jsonText(counts)}`);
+    for (const line of wrong) printLine(`WRONG ${line}`);
+    if (wrong.length > 0) process.exitCode = 1;
+  }
 }
 
 /** A table of all seeds, and of their sums where there are several, in Markdown. */
@@ -141,6 +182,11 @@ function sumOf(all: readonly Figures[]): Figures {
   return sum;
 }
 
+if (values.restores > 0) {
+  await simulateRestores();
+  process.exit();
+}
+
 const all = new Map<string, Figures>();
 const server = await openTemporaryServer('simulation');
 try {
@@ -150,6 +196,7 @@ try {
     const outcome = await simulate(plan);
     report(plan, outcome, (monotonicMs() - startedAt) / 1000);
     all.set(seed, outcome.figures);
+    if (outcome.asOf?.some(({ wrong }) => wrong.length > 0)) process.exitCode = 1;
     if (outcome.closing?.breaks.length || outcome.closing?.left.length) process.exitCode = 1;
   }
 } finally {

@@ -12,6 +12,8 @@ import {
 } from '../../../src/operations/operations.ts';
 import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
 import { findWallet } from '../../../src/reconciler/wallets/store.ts';
+import { tokenKey } from '../../../src/sandbox/state/records.ts';
+import { wrongsOfProbes, wrongsOfVanished } from './incidents.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
 import { type ChainEnd, tokenEffectsOf } from './truth.ts';
@@ -76,12 +78,51 @@ export async function figuresOf(world: World, simulation: Simulation): Promise<F
     count(figures, one);
     figures.wrong.push(...contradictions(one), ...doubleClaim(one, madeBy));
   }
+  figures.wrong.push(...(await incidentWrongs(world, simulation, cases)));
   const open = cases.filter(({ operation }) => operation.outcome === 'open');
   for (const addr of await walletsIn(world)) {
     figures.books.push(...(await walletWrongs(world, addr, open, simulation.outside)));
     figures.drifts += (await listOpenDrifts(world.db, [addressKey(addr)])).length;
   }
   return figures;
+}
+
+/** Findings that no single write shows. */
+async function incidentWrongs(
+  world: World,
+  simulation: Simulation,
+  cases: readonly Case[],
+): Promise<string[]> {
+  const late = cases.flatMap(({ entry, operation: { sendDeadlineAt } }) =>
+    (simulation.received.get(entry.name) ?? []).flatMap(({ at }) =>
+      at > (sendDeadlineAt ?? at)
+        ? [`${entry.name} was sent ${at - (sendDeadlineAt ?? at)} ms late`]
+        : [],
+    ),
+  );
+  return [
+    ...late,
+    ...simulation.incidents.doubled,
+    ...(await wrongsOfProbes(world, simulation)),
+    ...(await wrongsOfVanished(world, simulation)),
+    ...(await livingCalledBurned(world)),
+  ];
+}
+
+/** Tokens that exist, nothing ever burned, and an event says are gone. */
+async function livingCalledBurned({ db, sandbox }: World): Promise<string[]> {
+  const rows = await db.sql<{ subject: string }[]>`
+    select distinct subject from tallyhook.events where type = 'token.burned'`;
+  const burned = new Set(
+    [...sandbox.world.effects.values()]
+      .filter(({ kind }) => kind === 'burn')
+      .map((effect) => tokenKey(effect.contract_id ?? 0n, effect.token_id ?? 0n)),
+  );
+  return rows.flatMap(({ subject }) => {
+    const key = subject.replace(/^token:/, '').replace(':', '/');
+    const lives = sandbox.world.tokens.get(key)?.exists && !burned.has(key);
+    return lives ? [`${subject} lives and is called burned`] : [];
+  });
 }
 
 /** Short digests by which two runs of a seed are compared. */

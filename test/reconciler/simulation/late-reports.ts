@@ -1,22 +1,33 @@
 /** What others gave elsewhere and tell only later, each with the time at which it was made. */
+import { must } from '../../../src/kernel/errors.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { addDuePostings, listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
-import { makeReportedOperations, type Operation } from '../../../src/operations/operations.ts';
+import {
+  findOperation,
+  makeReportedOperations,
+  type Operation,
+  type Report,
+} from '../../../src/operations/operations.ts';
 import { makeOutbox } from '../../../src/outbox/outbox.ts';
 import type { Effect } from '../../../src/sandbox/state/records.ts';
 import { seededRandom } from '../../harness/seeded-random.ts';
 import type { Outside } from './outside.ts';
+import type { Simulation } from './run.ts';
 import type { World } from './world.ts';
 
 /** An operator whose wallet nobody knows. */
 const OTHER_OPERATOR = 77n;
 const FIRST_NUMBER = 9_000_000n;
+/** A wallet that nobody observes. */
+const OUTSIDER = `0x0fe${'0'.repeat(37)}`;
 
-/** What people act through; made once at an instant, since its ids follow from that. */
-export function stagesOf({ db, clock, plan, restarts, daemons, books }: World) {
-  const ids = makeIds(clock, seededRandom(plan.seed * 104_729 + restarts + clock.now()));
+/** What people act through; each has ids of its own. */
+export function stagesOf(world: World) {
+  const { db, clock, plan, daemons, books } = world;
+  world.stages += 1;
+  const ids = makeIds(clock, seededRandom(plan.seed * 104_729 + world.stages + clock.now()));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const [daemon] = daemons;
   if (!daemon) throw new Error('no daemon');
@@ -36,25 +47,117 @@ function reportsIn(world: World, stages: Stages) {
   });
 }
 
-/** Reports one of three changes made elsewhere, as far as they gave and are not reported yet. */
+/**
+ * Reports some of the changes made elsewhere that are not reported yet: one in three, as far as
+ * they gave. With the fault `reports` another third, also of those that took, so that one of
+ * several of a wallet is reported and others are not.
+ */
 export async function reportLate(world: World, outside: Outside[]): Promise<void> {
+  const takesToo = world.plan.faults.includes('reports');
+  const isLate = ({ amount, reportedAt }: Outside, n: number) =>
+    reportedAt === undefined && ((n % 3 === 0 && amount > 0n) || (n % 3 === 1 && takesToo));
+  for (const change of outside.filter(isLate)) await reportChange(world, outside, change);
+}
+
+/** Reports a change with the time at which it was made. */
+export async function reportChange(
+  world: World,
+  outside: readonly Outside[],
+  change: Outside,
+): Promise<void> {
+  change.reportedAt = world.clock.now();
+  const number = FIRST_NUMBER + BigInt(outside.indexOf(change));
   const reports = reportsIn(world, stagesOf(world));
-  const late = outside.filter((c, n) => n % 3 === 0 && c.amount > 0n && c.reportedAt === undefined);
-  for (const change of late) {
-    change.reportedAt = world.clock.now();
-    const number = FIRST_NUMBER + BigInt(outside.indexOf(change));
-    const [result] = await reports.report([reportOf(change, number)], REPORTER);
-    if (result?.result !== 'recorded') throw new Error(`a report was ${result?.result}`);
+  const [result] = await reports.report([reportOf(change, number)], REPORTER);
+  if (result?.result !== 'recorded')
+    throw new Error(`a report was ${result?.result}: ${jsonText(result)}`);
+}
+
+/** An operator of another app gave it, or it was transferred to a wallet that nobody observes. */
+function reportOf({ addr, amount, at }: Outside, txLogNo: bigint): Report {
+  const gave = amount > 0n;
+  return {
+    kind: gave ? 'give' : 'transfer',
+    txAppNo: 7n,
+    txLogNo,
+    txHash: null,
+    occurredAt: at,
+    reference: null,
+    operationId: null,
+    distinct: true,
+    body: '{}',
+    fields: {
+      operationNo: gave ? OTHER_OPERATOR : null,
+      fromAddr: gave ? null : addr,
+      toAddr: gave ? addr : OUTSIDER,
+      amount: gave ? amount : -amount,
+      feeAmount: gave ? null : 0n,
+      reasonType: null,
+      contractId: null,
+      tokenId: null,
+      tokenUri: null,
+      metaData: null,
+      extraData: null,
+    },
+  };
+}
+
+/** So many of the app's own writes are reported at each rest. */
+const OWN_MAX = 4;
+
+/**
+ * Reports writes of the app itself that Tallyhook knows: those whose answer had no app number, with
+ * both numbers, and some on tokens, with the hash in other letter case.
+ */
+export async function reportOwn(world: World, { incidents }: Simulation): Promise<void> {
+  const { db, sandbox } = world;
+  const rows = await db.sql<{ id: string }[]>`
+    (select id from tallyhook.operations where source = 'gateway' and tx_log_no is not null
+      and reference = any(${[...world.appless]}::text[]) order by id desc limit ${OWN_MAX})
+    union all
+    (select id from tallyhook.operations where source = 'gateway' and tx_hash is not null
+      and token_id is not null and state in ('accepted', 'settled')
+      order by id desc limit ${OWN_MAX})`;
+  const reports = reportsIn(world, stagesOf(world));
+  const effects = [...sandbox.world.effects.values()];
+  for (const { id } of rows) {
+    const known = must(await findOperation(db, id), id);
+    const { txLogNo, txHash } = known;
+    const effect = effects.find((e) =>
+      txHash === null ? e.tx_log_no === txLogNo : e.tx_hash === txHash,
+    );
+    if (!effect) continue;
+    const [result] = await reports.report([ownReport(known, effect)], REPORTER);
+    if (result?.result === 'recorded' && result.isNew)
+      incidents.doubled.push(`${id} ${known.reference}: its report is ${result.operation.id}`);
   }
 }
 
-function reportOf({ addr, amount, at }: Outside, txLogNo: bigint) {
-  const none = { fromAddr: null, feeAmount: null, contractId: null, tokenId: null };
-  const noTexts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
+function ownReport(known: Operation, effect: Effect): Report {
+  const { txLogNo, txHash } = known;
   return {
-    ...{ kind: 'give' as const, txAppNo: 7n, txLogNo, txHash: null, occurredAt: at },
-    ...{ reference: null, operationId: null, distinct: true, body: '{}' },
-    fields: { ...none, ...noTexts, operationNo: OTHER_OPERATOR, toAddr: addr, amount },
+    kind: known.kind as Report['kind'],
+    txAppNo: txLogNo === null ? null : effect.tx_app_no,
+    txLogNo,
+    txHash: txHash?.replace(/[a-f]/g, (digit) => digit.toUpperCase()) ?? null,
+    occurredAt: effect.at,
+    reference: null,
+    operationId: null,
+    distinct: true,
+    body: '{}',
+    fields: {
+      operationNo: known.operationNo,
+      fromAddr: known.fromAddr,
+      toAddr: known.toAddr,
+      amount: known.amount,
+      feeAmount: known.feeAmount,
+      reasonType: known.reasonType,
+      contractId: known.contractId,
+      tokenId: known.tokenId,
+      tokenUri: known.tokenUri,
+      metaData: known.metaData,
+      extraData: known.extraData,
+    },
   };
 }
 

@@ -21,7 +21,7 @@ export function changeWallet(
   before: readonly Outside[],
   requested: readonly RequestedWrite[],
 ) {
-  const { random, users, plan, sandbox } = world;
+  const { random, users, plan } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
   let addr = users[below(users.length)] ?? '';
   let amount = 10_000_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
@@ -38,11 +38,15 @@ export function changeWallet(
     addr = back.addr;
     amount = -back.amount;
   }
-  // The wallet must stay able to pay.
+  return changeBy(world, addr, amount);
+}
+
+/** Changes a balance, unless the wallet could not pay any more. */
+export function changeBy({ sandbox, clock }: World, addr: string, amount: bigint): Outside[] {
   const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
   if (balance + amount < 500_000n) return [];
   sandbox.control.setWallet(addr, { delta: amount });
-  return [{ addr, amount, at: world.clock.now() }];
+  return [{ addr, amount, at: clock.now() }];
 }
 
 /** Changes owner, extra data or lock of a token that the chain is not processing. */

@@ -9,7 +9,8 @@ import { expedite, targetName } from '../../../src/observer/observer.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import { runDry } from '../../ledger/fixture.ts';
-import { reportLate } from './late-reports.ts';
+import { endIncidents, happen, type Incidents, incidentsDue, noIncidents } from './incidents.ts';
+import { reportLate, reportOwn } from './late-reports.ts';
 import {
   badGateway,
   changeToken,
@@ -38,9 +39,12 @@ export interface Simulation {
   received: Map<string, Received[]>;
   /** When the service was asked for each wallet and answered truly, by key of its address. */
   polls: Map<string, number[]>;
+  /** When the service refused to show a wallet that had vanished. */
+  refused: Map<string, number[]>;
   events: Record<string, number>;
   /** When daemons were killed. */
   killed: number[];
+  incidents: Incidents;
   /** The number of the newest request that was kept. */
   harvested: number;
 }
@@ -48,6 +52,8 @@ export interface Simulation {
 const ALIVE_MS = 15_000;
 /** Below this share of the draws of a step an app acts; above it something happens to all. */
 const ACTS = 0.965;
+/** A fault without a duration of its own is over by then. */
+const STOPPED_MS = 15_000;
 /** Bound of the wait for unknown operations before a rest, in rounds. */
 const WAITS_MAX = 60;
 const WAIT_MS = 20_000;
@@ -60,8 +66,10 @@ export async function runSimulation(world: World, print: (line: string) => void 
     outside: [],
     received: new Map(),
     polls: new Map(),
+    refused: new Map(),
     events: {},
     killed: [],
+    incidents: noIncidents(),
     harvested: 0,
   };
   const session = paceOf(plan).session * plan.apps;
@@ -75,15 +83,18 @@ export async function runSimulation(world: World, print: (line: string) => void 
   for (let n = 1; simulation.requested.length < plan.writes; n++) {
     world.random = drawsOf(plan, 'step', n);
     await step(world, simulation);
+    for (const due of incidentsDue(plan, n)) await happen(world, simulation, due);
     if (world.draws - rested < session) continue;
     rested = world.draws;
+    endIncidents(world, simulation, 'services');
     await settleDown(world, simulation, 10);
     await untilNoneIsUnknown(world, simulation);
     await decide(world, simulation);
-    if (!plan.lookAlike) await reportLate(world, simulation.outside);
+    await reportAtRest(world, simulation);
     await (plan.fresh ? retireSingles(world) : rest(world));
     if (rested % 1_000 < session) print(`${rested} writes`);
   }
+  endIncidents(world, simulation, 'all');
   if (plan.fresh) await recallSingles(world);
   await settleDown(world, simulation, 20);
   await untilNoneIsUnknown(world, simulation);
@@ -91,6 +102,11 @@ export async function runSimulation(world: World, print: (line: string) => void 
   // Failed polls are retried after minutes; every wallet must be observed at the end.
   await settleDown(world, simulation, 40, WAIT_MS);
   return simulation;
+}
+
+async function reportAtRest(world: World, simulation: Simulation): Promise<void> {
+  if (!world.plan.lookAlike) await reportLate(world, simulation.outside);
+  if (world.plan.faults.includes('answers')) await reportOwn(world, simulation);
 }
 
 async function untilNoneIsUnknown(world: World, simulation: Simulation): Promise<void> {
@@ -109,16 +125,19 @@ async function step(world: World, simulation: Simulation): Promise<void> {
   const below = (n: number) => Math.floor(random.unit() * n);
   for (let more = plan.apps - 1; more > 0; more--) act(world, simulation, random.unit() * ACTS);
   const dice = random.unit();
-  const happened = (name: string) => {
+  const from = world.clock.now();
+  const happened = (name: string, ms = STOPPED_MS) => {
     simulation.events[name] = (simulation.events[name] ?? 0) + 1;
+    simulation.incidents.stopped.push({ from, until: from + ms });
   };
   // As often in time at any pace: a service that is never available shows nothing.
   const happens = dice >= ACTS && random.unit() < rarity(plan);
   if (!happens) act(world, simulation, dice < ACTS ? dice : 0);
   else if (dice < 0.97) shiftingPages(world);
   else if (dice < 0.975) {
-    sandbox.control.maintenance({ state: 'on', duration_ms: 30_000 + below(90_000) });
-    happened('maintenance');
+    const duration_ms = 30_000 + below(90_000);
+    sandbox.control.maintenance({ state: 'on', duration_ms });
+    happened('maintenance', duration_ms);
   } else if (dice < 0.98) {
     badGateway(world);
     happened('bad gateway');
@@ -178,6 +197,10 @@ async function flow(world: World, ms: number, stepMs = STEP_MS): Promise<void> {
   do {
     for (const daemon of daemons) {
       if (clock.now() < daemon.due.pass) continue;
+      if (daemon.machine?.isSuspended()) {
+        daemon.due.pass = clock.now() + stepMs;
+        continue;
+      }
       await keepUp(world, daemon);
       daemon.due.passed = clock.now();
       daemon.due.pass = Math.max(await pass(world, daemon), clock.now() + stepMs);
@@ -199,24 +222,25 @@ const STAGES_MS = 1_000;
 async function keepUp({ db, clock }: World, daemon: SimDaemon): Promise<void> {
   const { due, observer } = daemon;
   if (clock.now() >= due.heartbeat) {
-    await keepAlive(db, daemon.daemon, clock.now(), ALIVE_MS);
+    await keepAlive(db, daemon.daemon, daemon.clock.now(), ALIVE_MS);
+    await daemon.machine?.clock.follow();
     due.heartbeat = clock.now() + ALIVE_MS / 3;
   }
-  if (clock.now() >= due.probe) due.probe = await observer.probeOnce(clock.now());
+  if (clock.now() >= due.probe) due.probe = await observer.probeOnce(daemon.clock.now());
 }
 
 /** One pass of the stages that have something to do. Answers when the next poll is due. */
 async function pass(world: World, daemon: SimDaemon): Promise<number> {
   const { clock, pace } = world;
   const { observer, ledger, reconciler, write, due } = daemon;
-  const { observations, nextAt } = await observer.runOnce(clock.now());
+  const { observations, nextAt } = await observer.runOnce(daemon.clock.now());
   const isDue = clock.now() >= due.stages;
   if (observations === 0 && !isDue) return nextAt;
   clock.advance(1);
   if (pace.unit() < 0.7) await runDry(ledger, clock);
-  for (let more = true; more; ) more = (await reconciler.runOnce(clock.now())).more;
+  for (let more = true; more; ) more = (await reconciler.runOnce(daemon.clock.now())).more;
   if (isDue) {
-    await write.operations.runOnce(clock.now());
+    await write.operations.runOnce(daemon.clock.now());
     due.stages = clock.now() + STAGES_MS;
   }
   return observations > 0 ? clock.now() : nextAt;

@@ -1,17 +1,30 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../harness/database.ts';
 import { closeAll } from '../../upstream/rig.ts';
+import { compareAsOf } from './as-of.ts';
 import { closeBooks } from './closing.ts';
 import { detectionOf } from './detection.ts';
+import { USUAL_FAULTS } from './faults.ts';
 import { figuresOf } from './figures.ts';
 import { runSimulation } from './run.ts';
 import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 
+/** Past times as of which all balances are compared. */
+const INSTANTS = 20;
+
 const COMMON = {
-  ...{ writes: 16, apps: 1, wallets: 6, members: 3, unharmed: 0.5 },
-  ...{ lookAlike: false, fresh: false, busy: false },
+  writes: 16,
+  apps: 1,
+  wallets: 6,
+  members: 3,
+  unharmed: 0.5,
+  lookAlike: false,
+  fresh: false,
+  busy: false,
+  faults: USUAL_FAULTS,
+  incidentSteps: 200,
 };
 const PLANS: (Plan & { title: string })[] = [
   { title: 'With one daemon and readable operators', ...COMMON, seed: 1, mapped: true, daemons: 1 },
@@ -34,8 +47,8 @@ const PLANS: (Plan & { title: string })[] = [
 
 describe('A simulation with lost answers and outside changes', () => {
   it.each(PLANS)(
-    '$title every resolution is true, every difference is named after two polls and can be ended ' +
-      '(seed $seed)',
+    '$title every resolution is true, every difference is named after two polls and can be ' +
+      'ended, and balances as of past times are those of the service (seed $seed)',
     { timeout: 300_000 },
     async (plan) => {
       const database = await createDatabase();
@@ -49,9 +62,13 @@ describe('A simulation with lost answers and outside changes', () => {
         expect(figures.unknown).toBeGreaterThan(3);
         const resolved = figures.executed + figures.notExecuted + figures.answeredLate;
         expect(resolved).toBeGreaterThan(0.8 * figures.unknown);
+        expect((await compareAsOf(world, simulation, INSTANTS)).wrong).toEqual([]);
         const { later } = await detectionOf(world, simulation);
         expect(later).toEqual([]);
         expect(await closeBooks(world, simulation)).toMatchObject({ left: [], breaks: [] });
+        const asOf = await compareAsOf(world, simulation, INSTANTS);
+        expect(asOf.wrong).toEqual([]);
+        expect(asOf.compared).toBeGreaterThan(INSTANTS);
       } finally {
         await closeAll();
         await world.close();

@@ -95,11 +95,14 @@ export function harvest({ sandbox }: World, simulation: Simulation): void {
     const name = /sim=(\w+)/.exec(entry.query)?.[1];
     if (name) simulation.received.set(name, [...(simulation.received.get(name) ?? []), entry]);
     const addr = /addr=(0x\w+)/.exec(entry.query)?.[1];
-    if (!addr || entry.status !== 200 || entry.fault !== null) continue;
+    if (entry.endpoint === 'oauth_token' && entry.fault !== null)
+      simulation.incidents.untoken.push(entry.at);
+    if (!addr || entry.method !== 'GET') continue;
+    const answered = entry.status === 200 && entry.fault === null;
+    if (!answered && entry.fault !== 'error') continue;
+    const times = answered ? simulation.polls : simulation.refused;
     const key = addressKey(addr);
-    const polls = simulation.polls.get(key) ?? [];
-    polls.push(entry.at);
-    simulation.polls.set(key, polls);
+    times.set(key, [...(times.get(key) ?? []), entry.at]);
   }
   simulation.harvested = log.at(-1)?.n ?? simulation.harvested;
 }

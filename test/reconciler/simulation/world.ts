@@ -5,6 +5,7 @@ import type { Db } from '../../../src/db/connect.ts';
 import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';
 import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
+import type { Clock } from '../../../src/kernel/clock.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
@@ -29,6 +30,8 @@ import { userTokenOf } from '../../harness/user-token.ts';
 import { openLedger, START } from '../../ledger/fixture.ts';
 import { upstreamTo } from '../../upstream/rig.ts';
 import { SETTINGS as RIG_SETTINGS } from '../builders.ts';
+import type { Fault } from './faults.ts';
+import { type Machine, openMachine } from './machine.ts';
 import { openRelay, type Relay } from './relay.ts';
 import { type VirtualTime, virtualTime } from './virtual-time.ts';
 
@@ -56,6 +59,10 @@ export interface Plan {
   fresh: boolean;
   /** A few wallets get most of the writes, which come so quickly that these are never quiet. */
   busy: boolean;
+  /** The faults that happen beside lost answers, outages and restarts. */
+  faults: readonly Fault[];
+  /** Each of these faults happens at one step of so many, as a rule. */
+  incidentSteps: number;
 }
 
 /** Writes between two quiet times, and the longest pause between two steps. */
@@ -77,20 +84,36 @@ export const CONTRACT = 1n;
 export const READ_LAG_MS = 800;
 const ALIVE_MS = 15_000;
 const SETTINGS = { ...RIG_SETTINGS, steadyMs: 120_000 };
+/** What the daemons assume. */
+export const READ_LAG_ASSUMED_MS = SETTINGS.readLagMs;
+const OBSERVER = {
+  ...SETTINGS,
+  minGapMs: SETTINGS.steadyMs,
+  settledMs: DAY_MS,
+  steadyShare: 0.2,
+  probeMs: 5_000,
+  probeDownMs: 2_000,
+  pollTimeoutMs: 5_000,
+};
 /** Under constant traffic a write is given to people before the traffic ends. */
 const BUSY_SETTINGS = { ...SETTINGS, undecidedAfterMs: 180_000 };
+
+const STREAMS = { step: 0, write: 1, pace: 2, incident: 3, answer: 4, 'as-of': 5 };
 
 /**
  * Draws of its own for each step and for each write: one that draws more often than in another run
  * does not shift those of the others.
  */
-export function drawsOf({ seed }: Plan, what: 'step' | 'write' | 'pace', n: number): Random {
-  const stream = { step: 0, write: 1, pace: 2 }[what];
+export function drawsOf({ seed }: Plan, what: keyof typeof STREAMS, n: number): Random {
+  const stream = STREAMS[what];
   return seededRandom(Math.imul(seed, 0x01000193) + (stream << 28) + n);
 }
 
 export interface SimDaemon {
   daemon: Daemon;
+  /** Absent where no machine is ever suspended. */
+  machine: Machine | undefined;
+  clock: Clock;
   upstream: Upstream;
   observer: Observer;
   reconciler: Reconciler;
@@ -111,6 +134,8 @@ export interface World {
   pace: Random;
   /** How many writes were drawn. */
   draws: number;
+  /** Names of the writes whose answers lack the app number. */
+  appless: Set<string>;
   sandbox: Sandbox;
   relay: Relay;
   books: EffectSettings;
@@ -123,6 +148,8 @@ export interface World {
   tokens: Map<string, string>;
   daemons: SimDaemon[];
   restarts: number;
+  /** How often people acted through stages of their own. */
+  stages: number;
   /** A unique text. */
   serial(): string;
   close(): Promise<void>;
@@ -153,10 +180,11 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   let serials = 0;
   const world: World = {
     ...{ plan, db, clock, sandbox, users, singles: [], memberNos },
-    ...{ daemons: [], restarts: 0, draws: 0 },
+    ...{ daemons: [], restarts: 0, stages: 0, draws: 0 },
     random: drawsOf(plan, 'step', 0),
     pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
+    appless: new Set(),
     time: virtualTime(clock),
     serial: () => `s${++serials}`,
     relay: await openRelay(sandbox.port),
@@ -187,7 +215,10 @@ export function singleAddr({ seed }: Plan, n: number): string {
 
 /** A daemon that starts on the database as it stands. */
 export async function openDaemon(world: World): Promise<SimDaemon> {
-  const { db, clock, relay, books, time, plan } = world;
+  const { db, relay, books, time, plan } = world;
+  const suspends = plan.faults.includes('suspend');
+  const machine = suspends ? await openMachine(db, world.clock) : undefined;
+  const clock = machine?.clock ?? world.clock;
   const id = `dmn_sim_${plan.seed}_${++world.restarts}`;
   // A generator of its own: the simulation's draws must not depend on the order of answers.
   const random = seededRandom(plan.seed * 7_919 + world.restarts);
@@ -210,17 +241,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   });
   const observer = makeObserver({
     ...{ db, clock, random, ids, upstream, outbox, metrics },
-    settings: {
-      ...SETTINGS,
-      ...{
-        minGapMs: SETTINGS.steadyMs,
-        settledMs: DAY_MS,
-        steadyShare: 0.2,
-        probeMs: 5_000,
-        probeDownMs: 2_000,
-        pollTimeoutMs: 5_000,
-      },
-    },
+    settings: OBSERVER,
   });
   const log = makeLog('silent');
   const settings = plan.busy ? BUSY_SETTINGS : SETTINGS;
@@ -229,7 +250,11 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ...{ db, observer, upstream, clock, pause: time.pause, log, ownWallets, firstPollMs: 5_000 },
   });
   return {
-    ...{ daemon, upstream, due: { heartbeat: 0, probe: 0, pass: 0, stages: 0, passed: 0 } },
+    daemon,
+    machine,
+    clock,
+    upstream,
+    due: { heartbeat: 0, probe: 0, pass: 0, stages: 0, passed: 0 },
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({
@@ -248,7 +273,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       async preImage(route) {
         const image = await preImage(route);
         // A first poll ends before the write is sent.
-        clock.advance(1);
+        world.clock.advance(1);
         return image;
       },
       findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),

@@ -17,8 +17,8 @@ export interface RequestedWrite {
   fields: WriteFields;
 }
 
-/** Where the daemon dies with a write under way. */
-export type Crash = 'before_send' | 'before_conclude';
+/** Where the daemon dies, or its machine is suspended, with a write under way. */
+export type Crash = 'before_send' | 'before_conclude' | { suspendedMs: number };
 
 const FAULTS: FaultInput[] = [
   ...lostAnswers(900, 9_000, 33_000),
@@ -35,13 +35,26 @@ export function requestWrite(world: World, requested: RequestedWrite[], crash?: 
   // Each halves the rate of polls for minutes, so they are as rare in time at any pace.
   const isRare = drawn?.kind === 'throttle' && random.unit() >= rarity(plan);
   const fault = isRare ? undefined : drawn;
-  const daemon = world.daemons[Math.floor(random.unit() * world.daemons.length)];
+  const awake = world.daemons.filter(({ machine }) => !machine?.isSuspended());
+  const daemon = awake[Math.floor(random.unit() * awake.length)];
   const draw = drawWrite({ ...world, random, serial: () => `s${n}` });
-  if (!draw) return;
+  if (!draw || !daemon) return;
   const entry = { name: `r${n}x`, ...draw };
   requested.push(entry);
   if (fault && !crash) sandbox.control.addFault({ ...fault, contains: `sim=${entry.name}` });
-  if (daemon) time.run(send(world, daemon, entry, crash));
+  else if (plan.faults.includes('answers') && isAppless(entry, plan, n)) {
+    world.appless.add(entry.name);
+    sandbox.control.addFault({ ...NO_APP_NO, contains: `sim=${entry.name}` });
+  }
+  time.run(send(world, daemon, entry, crash));
+}
+
+const NO_APP_NO = { kind: 'without', member: 'tx_app_no' } as const;
+/** One in eight token writes. */
+const APPLESS_SHARE = 0.125;
+
+function isAppless({ fields }: RequestedWrite, plan: World['plan'], n: number): boolean {
+  return fields.amount != null && drawsOf(plan, 'answer', n).unit() < APPLESS_SHARE;
 }
 
 async function send(
@@ -58,9 +71,16 @@ async function send(
   await runWrite(deps, write).catch(() => {});
 }
 
-/** The same daemon, which stops at some point as if it was killed. */
-function dying({ write }: SimDaemon, crash: Crash, { time }: World): SimDaemon['write'] {
+/** The same daemon, which stops at some point as if it was killed, or goes on only later. */
+function dying(daemon: SimDaemon, crash: Crash, { time }: World): SimDaemon['write'] {
+  const { write, machine } = daemon;
   const forward = async (request: ForwardRequest) => {
+    if (typeof crash === 'object') {
+      machine?.suspend();
+      await time.pause(crash.suspendedMs);
+      machine?.wake();
+      return write.upstream.forward(request);
+    }
     if (crash === 'before_conclude') await write.upstream.forward(request);
     await time.pause(Number.MAX_SAFE_INTEGER);
     throw new Error('dead');
@@ -110,8 +130,14 @@ function drawTokenWrite(world: World, dice: number): DrawnWrite | undefined {
 function isDown({ sandbox, relay }: World): boolean {
   const failsAll = sandbox.control
     .faults()
-    .some(({ left, fault }) => left > 0 && fault.kind === 'status' && !fault.contains);
+    .some(({ left, fault }) => left > 0 && fault.kind === 'status' && failsWallets(fault));
   return relay.isDown() || failsAll || maintenanceStatus(sandbox.world) === 'INACTIVE';
+}
+
+const WALLETS = [undefined, '/v1/*', '/v1/app/token/account'];
+
+function failsWallets({ contains, endpoint, path }: FaultInput): boolean {
+  return contains === undefined && endpoint === undefined && WALLETS.includes(path);
 }
 
 /** Any wallet; with `busy` the n-th is chosen n times less often than the first. */
