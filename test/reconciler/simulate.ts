@@ -8,9 +8,9 @@
  * snapshots of their Postgres are put back under them (`simulation/restored.ts`).
  *
  * With `--look-alike` outside changes may equal writes; the wrong resolutions are then the
- * published error. With `--fresh` nothing was observed before, and each token write has wallets of its own;
- * none is made while the service fails. With `--busy` a few wallets are never quiet, and fewer
- * answers are lost.
+ * published error. With `--fresh` nothing was observed before, and each token write has wallets of
+ * its own; none is made while the service fails. With `--busy` a few wallets are never quiet, and
+ * fewer answers are lost.
  *
  * The same arguments make the same writes, faults, outages and outside changes in the same order.
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
