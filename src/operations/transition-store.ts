@@ -4,6 +4,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
+import { resumeSubject } from '../outbox/outbox.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
@@ -82,8 +83,25 @@ export async function applyTransitions(
       : [],
   );
   const changed = moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
+  for (const { id, fromState } of moved)
+    if (fromState === 'settled' || fromState === 'rejected') await resumeEvents(tx, id, fromState);
   await Promise.all([due.length > 0 ? addDuePostings(tx, due) : undefined, emit?.(changed)]);
   return changed;
+}
+
+/** An event is recorded with the change that it reports, in passes that may be long. */
+const EVENT_AFTER_MS = 60_000;
+/** Accepted, stuck and settled: where retention has removed the events. */
+const EVENTS_BEFORE = 3;
+
+/** The event of this state may have been the last one: a further one continues its numbers. */
+async function resumeEvents(tx: Tx, id: string, state: State): Promise<void> {
+  const rows = await tx.sql<{ at: Instant }[]>`
+    select t.at from tallyhook.transitions t
+    where t.operation_id = ${id} and t.to_state = ${state} order by t.id desc limit 1`;
+  const from = rows[0]?.at ?? 0;
+  const span = { from, until: from + EVENT_AFTER_MS, otherwise: EVENTS_BEFORE };
+  await resumeSubject(tx, `operation:${id}`, span);
 }
 
 /** Counts changes of states once they are committed. */
@@ -219,7 +237,10 @@ export function waitsForOf(
   return isHeld ? (newest.evidence as { drifts: string[]; operations: string[] }) : null;
 }
 
-/** Notes with a transition that keeps the state what executed operations wait for. */
+/**
+ * Notes with a transition that keeps the state what executed operations wait for, unless one of
+ * these is noted already.
+ */
 export async function hold(
   tx: Tx,
   waitsFor: ReadonlyMap<string, WaitsFor>,
@@ -241,7 +262,9 @@ export async function hold(
     where not exists (
       select from (select t.cause, t.evidence from tallyhook.transitions t
         where t.operation_id = l.id order by t.id desc limit 1) n
-      where n.cause = ${HELD} and n.evidence = l.evidence)`;
+      cross join lateral (values ('drifts'), ('operations')) as m(name)
+      where n.cause = ${HELD} and n.evidence -> m.name ?| array(
+        select jsonb_array_elements_text(l.evidence -> m.name)))`;
 }
 
 /** Another time at which an operation took effect, because of what was observed. */

@@ -6,9 +6,9 @@ import type { Db, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { type Outbox, resumeSubject } from '../../outbox/outbox.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import { endedEvent, resolvedEvent } from '../events.ts';
-import { isFinal, type Operation, type State } from '../operation.ts';
+import type { Operation, State } from '../operation.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
 import { type DecidedOutcome, decidedState } from './rule.ts';
 import { type Decision, evaluatedWithLateAnswer, lockOperation } from './store.ts';
@@ -70,7 +70,6 @@ export function makeDecisions(deps: Deps): Decisions {
         if (!isApproved(decision)) return operation;
         const [moved] = await applyTransitions(tx, [moveOf(operation, to, decision, now)], deps);
         const decided = must(moved, 'operation that was locked');
-        if (isFinal(operation)) await resumeEvents(tx, operation);
         const isEnd = decided.settledAt === now;
         const event = isEnd ? endedEvent(decided, now) : resolvedEvent(decided, operation, now);
         await outbox.emit(tx, [event]);
@@ -106,18 +105,6 @@ async function lockExisting(tx: Tx, id: string): Promise<Operation> {
   const operation = await lockOperation(tx, id);
   if (!operation) throw new Failure('not_found', `there is no ${id}`);
   return operation;
-}
-
-/** An event is recorded with the change that it reports, in passes that may be long. */
-const EVENT_AFTER_MS = 60_000;
-/** Accepted, settled, and maybe stuck between. */
-const EVENTS_BEFORE = 3;
-
-/** The events of an operation that settled ended with that; its decision is one more. */
-async function resumeEvents(tx: Tx, { id, settledAt }: Operation): Promise<void> {
-  const from = must(settledAt, 'settled');
-  const span = { from, until: from + EVENT_AFTER_MS, otherwise: EVENTS_BEFORE };
-  await resumeSubject(tx, `operation:${id}`, span);
 }
 
 /** A write decided as executed took effect when it was sent, unless another time is known. */

@@ -57,9 +57,10 @@ function heldOn(doubts: Doubts, ids: ReadonlySet<string>): Map<string, HeldBy> {
 async function doubtsOn(tx: Tx, deps: Deps, keys: readonly string[]): Promise<Map<string, Doubts>> {
   if (keys.length === 0) return new Map();
   const [drifts, rows] = await Promise.all([listOpenDrifts(tx, keys), listUnsettledOn(tx, keys)]);
+  const byKey = Map.groupBy(rows, ({ key }) => key);
   return new Map(
     keys.map((key) => {
-      const here = rows.filter((row) => row.key === key);
+      const here = byKey.get(key) ?? [];
       const isUnknown = (row: Row) => row.outcome === 'open';
       return [
         key,

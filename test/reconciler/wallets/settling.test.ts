@@ -40,6 +40,13 @@ describe('Settling', () => {
     for (const id of [accepted, lost]) expect((await rig.endOf(id)).state).toBe('settled');
   });
 
+  it('An acceptance that follows a refusal continues the numbers of its events', async () => {
+    const id = await rig.give(await rig.opened(100n), 5n);
+    await rig.conclude(id, { class: 'rejected', status: 400, code: '400', message: 'no' });
+    await rig.accept(id);
+    expect(await rig.endOf(id)).toEqual({ state: 'accepted', types: ['rejected', 'accepted'] });
+  });
+
   it('A transfer settles only when each of its wallets shows it', async () => {
     const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
     const fields = { fromAddr: from, toAddr: to, amount: 10n, feeAmount: 1n };
