@@ -70,19 +70,20 @@ it('The image starts with its command, becomes healthy, and stops on its signal'
 
 it('Compose and Kubernetes name settings and paths that exist, and leave time to drain', async () => {
   const settings = (await readFile(join(ROOT, 'config/default.yaml'), 'utf8')).toString();
-  const drainMs = parse(settings).daemon.drain_ms as number;
+  const { unready_ms: unreadyMs, drain_ms: drainMs } = parse(settings).daemon;
+  const stopMs: number = unreadyMs + drainMs;
   const { services } = parse(await readFile(join(ROOT, 'config/compose.yaml'), 'utf8'));
   const { environment, stop_grace_period: grace } = services.tallyhook;
   const values = environmentOf('postgres://u:p@host/db', 'https://service.example');
   const given = Object.keys(environment).map((name) => [name, values[name]]);
   const loaded = loadConfig({ ...Object.fromEntries(given), NODE_ENV: 'production' });
   expect(loaded.service).toBeDefined();
-  expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(drainMs);
+  expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(stopMs);
   const manifest = await readFile(join(ROOT, 'config/kubernetes.yaml'), 'utf8');
   for (const name of Object.keys(environment)) expect(manifest).toContain(name);
   const [{ spec }] = parseAllDocuments(manifest).map((document) => document.toJS());
   const pod = spec.template.spec;
-  expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs);
+  expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(stopMs);
   const { readinessProbe, livenessProbe } = pod.containers[0];
   expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).toEqual([
     '/readyz',

@@ -48,6 +48,8 @@ export interface ApiDeps {
   wake: (...workers: string[]) => void;
   /** Resolves when the feed has a new event, after `ms`, or when the signal aborts. */
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
+  /** Aborts when the daemon will stop; it is not ready from then on. */
+  leaving: AbortSignal;
   /** Aborts when the daemon stops; ends long polls and streams. */
   stopping: AbortSignal;
   /** The age at which the newest observation of a wallet is stale, in milliseconds. */

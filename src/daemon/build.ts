@@ -94,6 +94,7 @@ export async function build(config: Config, database: Database, service: Service
     schedule.wake(...names);
     if (names.includes('webhooks')) delivery.wake();
   };
+  const leaving = new AbortController();
   const stopping = new AbortController();
   const audit = makeAudit({ db: peopleDb, clock });
   const api = makeApi({
@@ -103,6 +104,7 @@ export async function build(config: Config, database: Database, service: Service
     roles: config.daemon.roles,
     migrations: await readMigrations(),
     nextEvent: feed.wait,
+    leaving: leaving.signal,
     stopping: stopping.signal,
     staleAfterMs: config.reports.stale_after_ms,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
@@ -119,7 +121,7 @@ export async function build(config: Config, database: Database, service: Service
   const { operations } = stages;
   return {
     ...{ daemon, delivery, heartbeat, identity, keys, upstream, operations },
-    ...{ schedule, gateway, api, stopping },
+    ...{ schedule, gateway, api, leaving, stopping },
   };
 }
 

@@ -6,8 +6,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ReadDatabaseTime } from '../db/clock/clock.ts';
 import { retireDaemon, setInstallationSetting } from '../db/leases.ts';
-import { withDeadline } from '../kernel/clock.ts';
+import { pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import type { DrainableServer } from '../kernel/http-server.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import type { Role } from '../kernel/roles.ts';
@@ -31,7 +32,10 @@ export interface RunningDaemon {
   /** Lines for the operator, such as where the data are. */
   notes: string[];
   log: Log;
-  /** Finishes running work and stops, within `daemon.drain_ms`. Idempotent. */
+  /**
+   * Stops being ready, and after `daemon.unready_ms` finishes running work and stops, within
+   * `daemon.drain_ms`. Idempotent.
+   */
   stop(): Promise<void>;
   /** Replaces the database pool if the error is the driver's known fault; else returns false. */
   recoversFrom(error: unknown): boolean;
@@ -122,26 +126,29 @@ function listen(server: Server, { http }: Config): Promise<string> {
 interface StopDeps {
   config: Config;
   log: Log;
-  server: Server;
+  server: DrainableServer;
   built: Built;
   service: Service;
   database: Database;
   stopCron: () => Promise<void>;
 }
 
-/** Stops in reverse order of the pipeline: requests, workers, then what they use. */
+/**
+ * Stops in reverse order of the pipeline: readiness, so that balancers send no more requests; then
+ * the listener; then requests and workers, once they have ended; then what they use.
+ */
 async function stop(deps: StopDeps): Promise<void> {
   const { config, log, server, built, service, database, stopCron } = deps;
   log.info('stopping');
-  const { drain_ms: drainMs } = config.daemon;
+  const { unready_ms: unreadyMs, drain_ms: drainMs } = config.daemon;
+  built.leaving.abort();
+  await pause(unreadyMs);
   const delivered = built.delivery.stop(drainMs);
   const drain = async () => {
     built.stopping.abort();
-    server.close();
-    server.closeIdleConnections();
-    await stopCron();
     built.operations.close();
-    await built.gateway.drain();
+    // The gateway also waits for writes whose caller is gone.
+    await Promise.all([server.drain(), built.gateway.drain(), stopCron()]);
     await built.schedule.stop();
     await built.upstream.close();
     return 'drained';

@@ -2,12 +2,11 @@
  * The HTTP server of a daemon: `/v1/…` goes to the gateway as Node's raw request, everything else
  * to the API. Bytes that are not valid HTTP are answered with a problem document.
  */
-import type { Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { Api } from '../api/api.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
-import { makeServer, type Refusal } from '../kernel/http-server.ts';
+import { type DrainableServer, makeServer, type Refusal } from '../kernel/http-server.ts';
 import { jsonText } from '../kernel/json.ts';
 import type { Role } from '../kernel/roles.ts';
 
@@ -29,7 +28,7 @@ export function makeHttpServer({
   gateway: Pick<Gateway, 'handle'>;
   api: Pick<Api, 'fetch'>;
   roles: readonly Role[];
-}): Server {
+}): DrainableServer {
   const isGateway = roles.includes('gateway');
   const listener = getRequestListener(api.fetch, {
     overrideGlobalObjects: false,
@@ -51,7 +50,11 @@ export function makeHttpServer({
   );
 }
 
-const CODES: Record<number, ErrorCode> = { 408: 'request_timeout', 431: 'headers_too_large' };
+const CODES: Record<number, ErrorCode> = {
+  408: 'request_timeout',
+  431: 'headers_too_large',
+  503: 'shutting_down',
+};
 
 function invalidRequest(status: number): Refusal {
   const body = jsonText(problemOf(new Failure(CODES[status] ?? 'malformed_http')));

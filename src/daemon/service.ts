@@ -17,6 +17,9 @@ import type { Config, ServiceAddress } from './config/config.ts';
 /** The credentials of the sandbox; not a secret. */
 const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };
 
+/** For programs other than this daemon, whose own requests have ended before. */
+const SANDBOX_DRAIN_MS = 1_000;
+
 export interface Service {
   address: ServiceAddress;
   /** Set when the sandbox runs in this process. */
@@ -65,7 +68,7 @@ export async function openService(
     sampleWrite: config.sandbox.background_traffic ? sandbox.sampleWrite : undefined,
     identity: `the sandbox world ${world}`,
     async close() {
-      await sandbox.close();
+      await sandbox.close(SANDBOX_DRAIN_MS);
       await release();
     },
   };

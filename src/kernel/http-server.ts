@@ -48,6 +48,14 @@ type Listener = (
   sendContinue?: () => void,
 ) => unknown;
 
+export interface DrainableServer extends Server {
+  /**
+   * Stops accepting, and resolves when every request that had arrived is answered. Connections end
+   * after their answers; a later request on one of them gets the refusal of status 503.
+   */
+  drain(): Promise<void>;
+}
+
 /**
  * Creates a server that does not listen yet.
  * @param refusal the response to bytes that are not an HTTP request, by its status
@@ -56,20 +64,28 @@ export function makeServer(
   listener: Listener,
   refusal: (status: number) => Refusal,
   { connectionsMax, ...limits }: ServerLimits,
-): Server {
+): DrainableServer {
   const connections = new WeakMap<object, ConnectionState>();
   const stateOf = (socket: object): ConnectionState => {
     const state = connections.get(socket) ?? { open: new Set(), refusal: undefined };
     connections.set(socket, state);
     return state;
   };
+  /** Not answered yet. */
+  const responses = new Set<ServerResponse>();
+  let drained: PromiseWithResolvers<void> | undefined;
   const serve: Listener = (request, response, sendContinue) => {
     const state = stateOf(request.socket);
     state.open.add(request);
+    responses.add(response);
     response.once('close', () => {
       state.open.delete(request);
+      responses.delete(response);
       if (state.refusal !== undefined) refuse(request.socket, state);
+      else if (drained && state.open.size === 0) request.socket.destroySoon();
+      if (responses.size === 0) drained?.resolve();
     });
+    if (drained) return answerLate(response, refusal(503));
     return listener(request, response, sendContinue);
   };
   const reject = (socket: Socket, status: number) => {
@@ -86,13 +102,27 @@ export function makeServer(
   server.on('checkContinue', (request, response: ServerResponse) =>
     serve(request, response, () => response.writeContinue()),
   );
+  const drain = () => {
+    if (drained) return drained.promise;
+    drained = Promise.withResolvers();
+    server.close();
+    for (const response of responses)
+      if (!response.headersSent) response.setHeader('connection', 'close');
+    if (responses.size === 0) drained.resolve();
+    return drained.promise;
+  };
   server.on('clientError', (error, socket) => reject(socket as Socket, statusOf(error)));
   server.on('connect', (_request, socket) => {
     // The server does not handle the errors of a tunnel.
     socket.on('error', () => socket.destroy());
     reject(socket as Socket, 400);
   });
-  return server;
+  return Object.assign(server, { drain });
+}
+
+function answerLate(response: ServerResponse, { headers, body }: Refusal): void {
+  const length = { 'content-length': String(Buffer.byteLength(body)) };
+  response.writeHead(503, { ...headers, ...length, connection: 'close' }).end(body);
 }
 
 /**

@@ -8,8 +8,8 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import type { Clock } from '../kernel/clock.ts';
-import { makeServer } from '../kernel/http-server.ts';
+import { type Clock, withDeadline } from '../kernel/clock.ts';
+import { type DrainableServer, makeServer } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
 import {
   type SampleWrite,
@@ -69,8 +69,12 @@ export interface Sandbox {
   control: Control;
   /** The next write of an app that makes some itself. */
   sampleWrite(): SampleWrite | undefined;
-  /** Cuts all connections and closes the change log; a second call has no effect. */
-  close(): Promise<void>;
+  /**
+   * Waits so long for answers, cuts all connections and closes the change log; a second call has
+   * no effect.
+   * @param drainMs default 0
+   */
+  close(drainMs?: number): Promise<void>;
 }
 
 /**
@@ -111,8 +115,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     world,
     control,
     sampleWrite: () => sampleWrite(world),
-    close() {
-      closed ??= stop(server, world);
+    close(drainMs = 0) {
+      closed ??= stop(server, world, drainMs);
       return closed;
     },
   };
@@ -163,8 +167,9 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   });
 }
 
-async function stop(server: Server, world: World): Promise<void> {
-  const ended = new Promise((resolve) => server.close(resolve));
+async function stop(server: DrainableServer, world: World, drainMs: number): Promise<void> {
+  const ended = new Promise((resolve) => server.once('close', resolve));
+  await withDeadline(server.drain(), drainMs, () => {});
   server.closeAllConnections();
   await ended;
   world.close();

@@ -154,7 +154,7 @@ describe('The feed as server-sent events', () => {
     await again.return(undefined);
   });
 
-  it('A stream ends when the daemon stops', async () => {
+  it('A stream ends with a comment when the daemon stops', async () => {
     const stopped = await openApi(api.database.db);
     const key = await stopped.keyFor('read');
     const response = await stopped.api.request('/api/events?cursor=latest', {
@@ -162,7 +162,7 @@ describe('The feed as server-sent events', () => {
     });
     const text = response.text();
     stopped.stopping.abort();
-    expect(await text).toMatch(/^(id: \d+\n\n)+$/);
+    expect(await text).toMatch(/^(id: \d+\n\n)+: the daemon is stopping[^\n]*\n\n$/);
   });
 
   it('A wrong cursor is refused before the stream begins', async () => {

@@ -144,11 +144,12 @@ function shortcuts({ db, call, operations, ledger, clock }: TestApi) {
 export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   const stages = await openAllStages(db);
   const { keys } = stages;
+  const leaving = new AbortController();
   const stopping = new AbortController();
   const notifier = makeNotifier();
   const deps = change({
     ...stages,
-    ...{ wake: () => {}, stopping: stopping.signal, roles: ROLES },
+    ...{ wake: () => {}, stopping: stopping.signal, leaving: leaving.signal, roles: ROLES },
     delivery: { isRunning: () => true, report: async () => undefined },
     ...{ migrations: await readMigrations(), nextEvent: notifier.wait },
     staleAfterMs: DEFAULT_LIMITS.staleMs,
@@ -169,7 +170,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     const response = await api.request(path, requestOf(method, { ...call, key }));
     return checkResponse(api, method, path, response);
   };
-  return { ...stages, api, call: request, keyFor, deps, notifier, stopping };
+  return { ...stages, api, call: request, keyFor, deps, notifier, leaving, stopping };
 }
 
 const CLOSED_PORT = 'http://127.0.0.1:9';

@@ -30,6 +30,7 @@ export const QUICK = {
     heartbeat_timeout_ms: 3_000,
     worker_interval_ms: 100,
     metrics_interval_ms: 300,
+    unready_ms: 0,
     drain_ms: 10_000,
   },
   upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },

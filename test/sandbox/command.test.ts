@@ -77,6 +77,31 @@ it('--json prints one line with address and credentials; SIGTERM ends the comman
   expect(JSON.parse(second.output).seed).toBe(7);
 });
 
+it('SIGTERM lets requests in flight be answered, and refuses new ones', async () => {
+  const { child, output } = await started('--port', '0', '--json');
+  const { url } = JSON.parse(output);
+  const fault = { kind: 'delay', path: '/v1/system/maintenance', delay_ms: 1_500 };
+  const headers = { 'content-type': 'application/json' };
+  const added = await fetch(`${url}/_sandbox/faults`, {
+    method: 'POST',
+    ...{ headers, body: JSON.stringify(fault) },
+  });
+  expect(added.ok, await added.text()).toBe(true);
+  const answer = fetch(`${url}/v1/system/maintenance`);
+  const seen = async () => (await fetch(`${url}/_sandbox/requests`)).text();
+  await expect.poll(seen).toContain('/v1/system/maintenance');
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  const isRefused = () =>
+    fetch(`${url}/_sandbox`).then(
+      () => false,
+      () => true,
+    );
+  await expect.poll(isRefused).toBe(true);
+  expect((await answer).status).toBe(200);
+  expect(await exit).toEqual([0, null]);
+});
+
 it('A taken port, an unusable folder or a folder in use is refused in one line', async () => {
   const run = (options: Partial<SandboxCommand>) =>
     runSandbox({

@@ -14,9 +14,12 @@ export interface StreamPage {
 /** A client then connects again with its `Last-Event-ID`, and its key is checked again. */
 const STREAM_MS = 300_000;
 
+const STOPPING = ': the daemon is stopping; connect again with the last id\n\n';
+
 /**
  * Streams the first page and those after it, as fast as the client reads, until the client
- * disconnects, a page fails, the signal aborts, or five minutes have passed.
+ * disconnects, a page fails, the signal aborts, or five minutes have passed. The signal adds a
+ * comment, so that the end is not taken for a failure.
  * @param next the page after an id; it waits for events and may be empty
  */
 export function answerEventStream(
@@ -33,11 +36,15 @@ export function answerEventStream(
   let { id } = first;
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      if (stop.aborted || monotonicMs() >= until) return controller.close();
+      const end = () => {
+        if (stopping.aborted) controller.enqueue(encoder.encode(STOPPING));
+        controller.close();
+      };
+      if (stop.aborted || monotonicMs() >= until) return end();
       try {
         page ??= await next(id, stop);
       } catch {
-        return controller.close();
+        return end();
       }
       id = page.id;
       controller.enqueue(encoder.encode(framesOf(page)));

@@ -22,6 +22,9 @@ export interface SandboxCommand {
   json?: true;
 }
 
+/** How long requests in flight may still be answered; some faults never answer. */
+const DRAIN_MS = 5_000;
+
 /**
  * Runs until SIGTERM or SIGINT.
  * @throws Failure `bad_setting` for a port or a folder that cannot be used
@@ -35,7 +38,7 @@ export async function runSandbox(options: SandboxCommand): Promise<number> {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());
   });
-  await sandbox.close();
+  await sandbox.close(DRAIN_MS);
   await release?.();
   return 0;
 }

@@ -43,6 +43,7 @@ const sections = z.strictObject({
     worker_pass_timeout_ms: ms,
     metrics_interval_ms: ms.min(100),
     heartbeat_timeout_ms: ms.min(500),
+    unready_ms: z.number().int().min(0).max(600_000),
     drain_ms: ms,
   }),
   database: z.strictObject({

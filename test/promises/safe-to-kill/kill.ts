@@ -17,6 +17,7 @@ const ASLEEP = {
     roles: ['gateway', 'api', 'workers'],
     heartbeat_timeout_ms: 1_500,
     worker_interval_ms: 60_000,
+    unready_ms: 0,
     drain_ms: 5_000,
   },
   database: { connections: { gateway: 2, workers: 2, people: 1 } },

@@ -32,11 +32,11 @@ const base = { method: 'get' as const, tag: 'operating', request: z.object({}) }
 
 type HealthDeps = Pick<
   ApiDeps,
-  'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks' | 'roles' | 'delivery'
+  'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks' | 'roles' | 'delivery' | 'leaving'
 >;
 
 export function addHealth(router: Router, deps: HealthDeps): void {
-  const { db, migrations, metrics, operations, webhooks, delivery } = deps;
+  const { db, migrations, metrics, operations, webhooks, delivery, leaving } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
   const scrape = cachedForASecond(async () => {
@@ -60,6 +60,7 @@ export function addHealth(router: Router, deps: HealthDeps): void {
     summary: 'Check the database, its migrations and its guards, and the process of webhooks',
     responses: { 200: json('The daemon is ready', readiness), 503: unavailable },
     async handle(_, c) {
+      if (leaving.aborted) throw new Failure('shutting_down');
       await ready();
       return reply(c, jsonText({ status: 'ok', ...readyRoles(deps) }));
     },

@@ -1,0 +1,169 @@
+/** SIGTERM to a real process: what was in flight is answered, and nothing new is begun. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  ADMIN_KEY,
+  createWorld,
+  type DaemonProcess,
+  QUICK,
+  startDaemon,
+  type World,
+} from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+}, 60_000);
+afterAll(() => world.close());
+
+const started = (settings: object = {}) =>
+  startDaemon(world, { ...QUICK, daemon: { ...QUICK.daemon, ...settings } });
+
+interface Exchange {
+  socket: Socket;
+  /** What has arrived so far. */
+  text(): string;
+  /** All that arrived, once the other side has ended the connection. */
+  ended: Promise<string>;
+}
+
+/** Sends a request on a connection that the client keeps open. */
+async function exchange(
+  url: string,
+  path: string,
+  { body, accept = '*/*' }: { body?: object; accept?: string } = {},
+): Promise<Exchange> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  let text = '';
+  socket.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  const ended = once(socket, 'close').then(() => text);
+  await once(socket, 'connect');
+  const content = body === undefined ? '' : JSON.stringify(body);
+  const head = [
+    `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1`,
+    'host: x',
+    `authorization: Bearer ${ADMIN_KEY}`,
+    `accept: ${accept}`,
+    ...(body === undefined ? [] : ['content-type: application/json']),
+    `content-length: ${content.length}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n${content}`);
+  return { socket, text: () => text, ended };
+}
+
+const arrived = (one: Exchange, part: string) =>
+  expect.poll(() => one.text(), { timeout: 30_000 }).toContain(part);
+
+/** The log says that the listener is closed before the first new connection is refused. */
+async function isRefused(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const [event] = await Promise.race([
+    once(socket, 'connect').then(() => ['connect']),
+    once(socket, 'error').then(() => ['error']),
+  ]).catch(() => ['error']);
+  socket.destroy();
+  return event === 'error';
+}
+
+/** Holds a table so that its writers wait, until it is released. */
+async function hold(table: string) {
+  const { owner } = world.database;
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const done = owner.begin(async (tx) => {
+    await tx.sql.unsafe(`lock table tallyhook.${table} in share row exclusive mode`);
+    held.resolve();
+    await release.promise;
+  });
+  await held.promise;
+  const waiting = async () => {
+    const [row] = await owner.sql<{ n: number }[]>`
+      select count(*)::int as n from pg_locks where not granted and mode = 'RowExclusiveLock'
+        and relation = ${`tallyhook.${table}`}::regclass`;
+    return (row?.n ?? 0) > 0 ? true : undefined;
+  };
+  return {
+    waited: () => until(waiting, { deadlineMs: 30_000 }),
+    async release() {
+      release.resolve();
+      await done;
+    },
+  };
+}
+
+const exitOf = async ({ child }: DaemonProcess) =>
+  child.exitCode ?? ((await once(child, 'exit'))[0] as number | null);
+
+it('At SIGTERM what is in flight is answered in full: once-shown secrets, long polls, streams', async () => {
+  const daemon = await started();
+  const { url } = daemon;
+  const idle = await exchange(url, '/healthz');
+  const poll = await exchange(url, '/api/events?cursor=latest&wait=30');
+  const events = await exchange(url, '/api/events?cursor=latest', { accept: 'text/event-stream' });
+  await arrived(idle, '"ok"');
+  await arrived(events, 'id: ');
+  const endpoints = await hold('endpoints');
+  const endpoint = await exchange(url, '/api/endpoints', {
+    body: { url: 'http://127.0.0.1:4567/' },
+  });
+  expect(await endpoints.waited()).toBe(true);
+
+  world.sandbox.control.addFault({ kind: 'delay', contains: '47001', delay_ms: 1_500 });
+  const body = { toAddr: world.ada, amount: 47_001, reasonType: 'r' };
+  const give = await exchange(url, '/v1/app/token/operations/1/give', { body });
+  const isSent = async () =>
+    world.sandbox.control.requests().some((one) => one.body.includes('47001')) || undefined;
+  expect(await until(isSent)).toBe(true);
+
+  daemon.child.kill('SIGTERM');
+  await expect.poll(() => isRefused(url), { timeout: 30_000 }).toBe(true);
+  expect(await idle.ended).toContain('"ok"');
+  const page = await poll.ended;
+  expect(page).toMatch(
+    /^HTTP\/1.1 200 .*\r\nconnection: close\r\n.*"data":\[\],"next_cursor":"\d+"/is,
+  );
+  const streamed = await events.ended;
+  expect(streamed).toMatch(/\n: the daemon is stopping[^\n]*\n\n\r\n0\r\n\r\n$/);
+  expect([endpoint.text(), daemon.child.exitCode]).toEqual(['', null]);
+
+  await endpoints.release();
+  expect(await endpoint.ended).toMatch(/^HTTP\/1.1 201 .*"secret":"whsec_[^"]{40,}"/s);
+  expect(await give.ended).toMatch(/^HTTP\/1.1 200 .*tallyhook-outcome: accepted/is);
+  expect(await exitOf(daemon)).toBe(0);
+});
+
+it('Readiness goes first: until the listener closes, requests on new connections are answered', async () => {
+  const daemon = await started({ unready_ms: 3_000 });
+  const { url } = daemon;
+  const statusOf = async (path: string, one?: Exchange) => {
+    const sent = one ?? (await exchange(url, path));
+    await arrived(sent, '\r\n\r\n');
+    sent.socket.destroy();
+    return Number(/^HTTP\/1.1 (\d+)/.exec(sent.text())?.[1]);
+  };
+  expect(await statusOf('/readyz')).toBe(200);
+  daemon.child.kill('SIGTERM');
+  await expect.poll(() => statusOf('/readyz'), { timeout: 30_000 }).toBe(503);
+  expect([await statusOf('/healthz'), await statusOf('/api/status')]).toEqual([200, 200]);
+  await expect.poll(() => isRefused(url), { timeout: 30_000 }).toBe(true);
+  expect(await exitOf(daemon)).toBe(0);
+});
+
+it('A request that is not answered within the time to drain does not keep a daemon', async () => {
+  const daemon = await started({ drain_ms: 1_000 });
+  const endpoints = await hold('endpoints');
+  const endpoint = await exchange(daemon.url, '/api/endpoints', {
+    body: { url: 'http://127.0.0.1:4567/' },
+  });
+  expect(await endpoints.waited()).toBe(true);
+  daemon.child.kill('SIGTERM');
+  expect(await endpoint.ended).toBe('');
+  await endpoints.release();
+  expect(await exitOf(daemon)).toBe(0);
+});
