@@ -22,7 +22,7 @@ import { type Comparison, isExact, type Range } from './rule.ts';
 import type { Wallet } from './store.ts';
 
 /** Changes that may follow on an evaluated observation before the next evaluation. */
-const NEWEST_MAX = 20;
+export const NEWEST_MAX = 20;
 
 interface Input {
   comparison: Comparison;

@@ -1,15 +1,17 @@
 /**
  * What became known since the wallet was evaluated last: reports, late answers and decisions. Each
  * ends the drift that it explains, in whose window it took effect. A report that the observations
- * of its time contradict opens a drift at that time, so that the balances as of it stay right.
+ * since contradict opens a drift at its time, so that the balances as of it stay right: something
+ * else took the change back before the next poll.
  */
 import type { Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import type { Drift } from '../drifts/store.ts';
 import { explainedBy, type LateChange, type LateExplanation } from './drift-rule.ts';
-import { close, newDrift, storeOpened } from './drifts.ts';
+import { close, NEWEST_MAX, newDrift, storeOpened } from './drifts.ts';
 import type { Wallet } from './store.ts';
 
 interface Input {
@@ -48,7 +50,8 @@ export async function takeLateChanges(
   const quietAt = before?.quietAt ?? Number.NEGATIVE_INFINITY;
   for (const { operationId, amount, from, to } of others) {
     if (from !== to || to + readLagMs >= quietAt) continue;
-    const window = { suspectedAt: to, windowFrom: to, windowTo: to };
+    const windowTo = (await firstPollSince(tx, wallet.key, to + readLagMs)) ?? quietAt;
+    const window = { suspectedAt: to, windowFrom: to, windowTo };
     const range = { min: -amount, max: -amount };
     const drift = newDrift(deps, wallet, { observation, now, range }, window);
     drift.evidence = { ...(drift.evidence as object), contradicts: operationId };
@@ -57,6 +60,17 @@ export async function takeLateChanges(
   for (const drift of opened) events.push(...(await storeOpened(tx, deps, drift, observation)));
   const closed = new Set(explained.map(({ drift }) => drift));
   return { drifts: [...drifts.filter((drift) => !closed.has(drift)), ...opened], late: events };
+}
+
+/**
+ * When the first of the newest observations that began at the instant or later was answered. Of a
+ * series of equal polls only the first and the last are known.
+ */
+async function firstPollSince(tx: Tx, key: string, since: Instant): Promise<Instant | undefined> {
+  const newest = await listObservations(tx, `wallet:${key}`, NEWEST_MAX);
+  const first = newest.findLast((one) => one.result === 'seen' && one.startedAt >= since);
+  if (!first) return undefined;
+  return first.unchangedSince >= since ? first.firstEndedAt : first.endedAt;
 }
 
 function windowOf({ suspectedAt, windowFrom, windowTo }: Drift) {

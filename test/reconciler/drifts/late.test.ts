@@ -92,6 +92,32 @@ describe('What becomes known late', () => {
     expect(await driftsOf(addr)).toEqual(['-50 open']);
   });
 
+  it('A change that a report brings to light began between the reported one and the next poll', async () => {
+    const addr = await rig.opened(100n);
+    rig.clock.advance(10_000);
+    const given = rig.clock.now();
+    rig.clock.advance(10_000);
+    const taken = rig.clock.now();
+    rig.clock.advance(10_000);
+    const polled = rig.clock.now();
+    await rig.observe(addr, 100n);
+    const before = rig.clock.now();
+    await rig.observeSeries(addr, 100n, 101n, 101n, 101n);
+    await report(giveOf(addr, 50n, given));
+    await rig.observe(addr, 101n);
+    expect(await driftsOf(addr)).toEqual(['-50 open', '1 open']);
+    const [hidden] = await rig.database.owner.sql<{ from: number; to: number }[]>`
+      select window_from as from, window_to as to from tallyhook.drifts
+      where wallet_key = ${addr.toLowerCase()} and amount = -50`;
+    expect(hidden?.from).toBe(given);
+    expect(hidden?.to).toBeGreaterThanOrEqual(polled);
+    await report(giveOf(addr, -50n, taken));
+    await rig.observe(addr, 101n);
+    expect(await driftsOf(addr)).toEqual(['-50 explained', '1 open']);
+    expect(await asOf(rig, addr, taken)).toBe(150n);
+    expect(await asOf(rig, addr, before)).toBe(100n);
+  });
+
   it('A return in full ends the older of two equal drifts', async () => {
     const addr = await rig.opened(100n);
     await change(addr, 50n);

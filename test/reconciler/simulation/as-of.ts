@@ -9,6 +9,7 @@
  * - the beginning of a drift, between the polls before and after it, also where it was booked;
  * - the end of a drift that returned, between the last poll before the two that confirmed it and
  *   the later of these;
+ * - what must have taken back a reported change that no poll showed, and returned: at any time;
  * - several changes that others did not report, and that became one drift or that no two polls in a
  *   row tell apart, since only their sum is known: between the polls before the first and after
  *   the last one any value is right.
@@ -20,7 +21,7 @@ import { sumOf } from '../../../src/kernel/amounts.ts';
 import { type Instant, isoText } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
 import { accountKey, accountOfWallet } from '../../../src/operations/operations.ts';
-import { listDrifts } from '../../../src/reconciler/reconciler.ts';
+import { type Drift, listDrifts } from '../../../src/reconciler/reconciler.ts';
 import { runDry } from '../../ledger/fixture.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
@@ -256,6 +257,11 @@ function unseenTerms({ outside, polls }: Simulation): Term[] {
 const isUnreported = ({ reportedAt }: Outside) => reportedAt === undefined;
 const ANY = { min: 0n, max: 0n, optional: true, free: true, what: 'several changes' };
 
+/** What no poll showed: a report says what others must have taken back. */
+function contradictsReport({ evidence }: Drift): boolean {
+  return typeof evidence === 'object' && evidence !== null && 'contradicts' in evidence;
+}
+
 /** Writes that the service may have applied before the books have them, or later. */
 async function writeTerms({ db }: World): Promise<Term[]> {
   const rows = await db.sql<
@@ -320,6 +326,7 @@ async function driftTerms({ db }: World, { polls, outside }: Simulation): Promis
         ];
       case 'returned': {
         const seenAt = Date.parse(String(drift.closedBy?.observed_at));
+        if (contradictsReport(drift)) return [{ ...begins, until: seenAt, free }];
         const before = (polls.get(key) ?? []).filter((poll) => poll <= seenAt).at(-3);
         const endsAfter = Math.max(windowTo, (before ?? windowTo) - READ_LAG_ASSUMED_MS);
         return [
