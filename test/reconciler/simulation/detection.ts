@@ -3,8 +3,8 @@
  * because the change takes back an earlier one.
  */
 import { addressKey } from '../../../src/kernel/addresses.ts';
-import type { Simulation } from './run.ts';
-import { READ_LAG_MS, type World } from './world.ts';
+import { type Simulation, STEP_MS } from './run.ts';
+import { DAY_MS, READ_LAG_MS, type World } from './world.ts';
 
 export interface Detection {
   /** Changes that differed from the ledger for two polls or until they were found. */
@@ -20,7 +20,9 @@ export interface Detection {
 const LEASE_MS = 15_000;
 
 /**
- * Counts the polls that a reconciler could evaluate: none while a killed daemon has the lease.
+ * Counts the polls that a reconciler could evaluate: none while a killed daemon has the lease, and
+ * one of those that several daemons made within a step, since a newer one takes the place of one
+ * that waits.
  * A wallet's changes are left out before it was opened, and where another change or a report came
  * between a change and its second poll: then the difference was another one, or none.
  */
@@ -36,7 +38,10 @@ export async function detectionOf({ db }: World, simulation: Simulation): Promis
   const detection: Detection = { changes: 0, withinTwoPolls: 0, most: 0, later: [] };
   for (const { addr, amount, at } of outside) {
     const key = addressKey(addr);
-    const seen = (polls.get(key) ?? []).filter((poll) => poll >= at + READ_LAG_MS && isLed(poll));
+    const seen = (polls.get(key) ?? []).filter(
+      (poll, n, all) =>
+        poll >= at + READ_LAG_MS && isLed(poll) && (all[n + 1] ?? poll + DAY_MS) - poll > STEP_MS,
+    );
     const foundAt = found.get(key)?.find((one) => one >= at) ?? Number.POSITIVE_INFINITY;
     const until = Math.min(foundAt, seen[1] ?? Number.POSITIVE_INFINITY);
     const ofWallet = outside.filter((o) => addressKey(o.addr) === key);

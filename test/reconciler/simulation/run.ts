@@ -212,7 +212,7 @@ async function flow(world: World, ms: number, stepMs = STEP_MS): Promise<void> {
 }
 
 /** As soon as a daemon looks for what its apps have written. */
-const STEP_MS = 250;
+export const STEP_MS = 250;
 /** While no app writes. */
 const QUIET_STEP_MS = 1_000;
 /** How often a daemon does what does not depend on its polls. */

@@ -12,7 +12,7 @@ import { buildWorld, type Plan } from './world.ts';
 afterEach(closeAll);
 
 /** Past times as of which all balances are compared. */
-const INSTANTS = 20;
+const INSTANTS = 10;
 
 const COMMON = {
   writes: 16,
