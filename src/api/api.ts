@@ -97,7 +97,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   const { db, clock, log, keys, wake, audit, drifts, periods } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
-  addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
+  addStatus(router, { db, clock, observer, upstream, staleAfterMs });
   addActivity(router, { db, clock });
   addDeadlines(router, { upstream, log, wake });
   addFreeze(router, { operations, wake });

@@ -1,5 +1,5 @@
 /** What waits and what is open, in all stages, at a bounded cost; read in one snapshot. */
-import type { Db } from '../db/connect.ts';
+import type { Db, Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { countUnposted } from '../ledger/ledger.ts';
 import { countBacklog } from '../observer/observer.ts';
@@ -36,34 +36,31 @@ export interface Counts {
 
 /** @param staleAfterMs age at which the newest observation of a wallet is stale */
 export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<Counts> {
-  return db.begin(
-    async (tx) => {
-      // Pipelined on one connection.
-      const [operations, drifts, ended, quarantined, staleWallets, ...backlogs] = await Promise.all(
-        [
-          countOpen(tx, COUNT_MAX),
-          countOpenDrifts(tx, COUNT_MAX),
-          countEnded(tx, now - ENDED_MS),
-          countQuarantined(tx, COUNT_MAX),
-          countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
-          countUnposted(tx, COUNT_MAX),
-          countBacklog(tx, now, COUNT_MAX),
-          countUnnumbered(tx, COUNT_MAX),
-          countPending(tx, COUNT_MAX),
-        ],
-      );
-      const [ledger, observed, outbox, webhooks] = backlogs;
-      const { due, dueSince, unprocessed, unprocessedSince } = observed;
-      const stages = [
-        { stage: 'ledger' as const, ...ledger },
-        { stage: 'observer' as const, waiting: due, since: dueSince },
-        { stage: 'reconciler' as const, waiting: unprocessed, since: unprocessedSince },
-        { stage: 'outbox' as const, ...outbox },
-        { stage: 'webhooks' as const, ...webhooks },
-      ];
-      const { medianMs: driftMedianMs } = ended;
-      return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets };
-    },
-    { snapshot: true },
-  );
+  return db.begin((tx) => countIn(tx, now, staleAfterMs), { snapshot: true });
+}
+
+/** As `readCounts`, inside the caller's snapshot; the statements are pipelined. */
+export async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promise<Counts> {
+  const [operations, drifts, ended, quarantined, staleWallets, ...backlogs] = await Promise.all([
+    countOpen(tx, COUNT_MAX),
+    countOpenDrifts(tx, COUNT_MAX),
+    countEnded(tx, now - ENDED_MS),
+    countQuarantined(tx, COUNT_MAX),
+    countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
+    countUnposted(tx, COUNT_MAX),
+    countBacklog(tx, now, COUNT_MAX),
+    countUnnumbered(tx, COUNT_MAX),
+    countPending(tx, COUNT_MAX),
+  ]);
+  const [ledger, observed, outbox, webhooks] = backlogs;
+  const { due, dueSince, unprocessed, unprocessedSince } = observed;
+  const stages = [
+    { stage: 'ledger' as const, ...ledger },
+    { stage: 'observer' as const, waiting: due, since: dueSince },
+    { stage: 'reconciler' as const, waiting: unprocessed, since: unprocessedSince },
+    { stage: 'outbox' as const, ...outbox },
+    { stage: 'webhooks' as const, ...webhooks },
+  ];
+  const { medianMs: driftMedianMs } = ended;
+  return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets };
 }

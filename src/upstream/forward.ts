@@ -74,9 +74,9 @@ export async function forward(deps: ForwardDeps, request: ForwardRequest): Promi
 }
 
 /**
- * Requests to the authorization host need no key, so anybody could provoke a 429 there. Its answers
- * to them therefore limit no other traffic, and no limit stops them. Our own token requests obey
- * its deadlines.
+ * Requests to the authorization host need no key, so anybody could provoke a 429 there, or use up
+ * the budget of polls. So they are not counted, the answers to them limit no other traffic, and no
+ * limit stops them. Our own token requests obey the deadlines of that host.
  */
 function isLimited({ host }: ForwardRequest): boolean {
   return host !== 'auth';
@@ -95,7 +95,7 @@ async function sendOnce(
   );
   headers.push('accept-encoding', 'identity');
   if (authorization !== undefined) headers.push('authorization', authorization);
-  budget.charge();
+  if (isLimited(request)) budget.charge();
   const exchanged = await transport.exchange(cls, {
     method,
     ...addressOf(hosts[host], path),

@@ -56,6 +56,44 @@ describe('A second equal amount on the wallet of a user', () => {
     });
   });
 
+  it('With refuseConflicts a write that conflicts with none of many new ones is sent without a wait', async () => {
+    // Before each try to commit one more write on the wallet is open.
+    let left = 0;
+    const busy = changed(rig.database.db, {
+      async single(work, deadlineMs) {
+        if (left > 0) await rig.record(give(10n ** BigInt(left--)), rig.other);
+        return rig.database.db.single(work, deadlineMs);
+      },
+    });
+    const strict = await rig.open({ settings: { refuseConflicts: true } }, busy);
+    left = 9;
+    const recording = strict.operations.record(write(give(5n)));
+    const waits = rig.clock.paused(1, WAIT_MS).then(() => 'waits');
+    expect(await Promise.race([recording, waits])).toMatchObject({ ambiguous: false });
+    expect(left).toBe(0);
+  });
+
+  it('With refuseConflicts a write that finds new ones until its wait ends is refused by their names', async () => {
+    let isBusy = false;
+    let n = 1;
+    const open: string[] = [];
+    const busy = changed(rig.database.db, {
+      async single(work, deadlineMs) {
+        if (isBusy) {
+          open.push(await rig.record(give(10n ** BigInt(n++)), rig.other));
+          rig.clock.advance(WAIT_MS / 8);
+        }
+        return rig.database.db.single(work, deadlineMs);
+      },
+    });
+    const strict = await rig.open({ settings: { refuseConflicts: true } }, busy);
+    isBusy = true;
+    const refusal = await strict.operations.record(write(give(5n))).catch((error) => error);
+    isBusy = false;
+    expect(refusal).toMatchObject({ code: 'wallet_outcome_pending' });
+    expect(refusal.members.operation_ids.toSorted()).toEqual(open);
+  });
+
   it('A write does not wait when waitingMax writes wait already', async () => {
     const full = await rig.open({ settings: { waitingMax: 0 } });
     await rig.record(give(), full);

@@ -47,6 +47,27 @@ describe('The reconciler', () => {
     },
   );
 
+  it('What is rolled back with a failing observation and done again is learned once', async () => {
+    const learned = async () => {
+      await rig.wait(6_000);
+      const [row] = await rig.database.db.sql<{ n: number }[]>`
+        select coalesce(sum(c::float8), 0) as n
+        from tallyhook.waits, jsonb_array_elements_text(counts) c`;
+      return row?.n ?? 0;
+    };
+    const [addr, bad] = [await rig.opened(100n), freshAddr()];
+    const before = await learned();
+    const id = await rig.give(addr, 5n);
+    await rig.accept(id);
+    rig.clock.advance(2_000);
+    await rig.post();
+    await rig.putObservation(addr, 105n);
+    await rig.put({ kind: 'wallet', addr: bad }, 'seen', { addr: bad });
+    await rig.process();
+    expect(await rig.stateOf(id)).toBe('settled');
+    expect((await learned()) - before).toBeCloseTo(1, 1);
+  });
+
   it('An observation that fails five times is quarantined and delays no other', async () => {
     const [addr, bad] = [await rig.opened(100n), freshAddr()];
     rig.clock.advance(2_000);

@@ -139,3 +139,17 @@ describe('A read of an app', () => {
     expect(bodyOf(forwarded)).toBe('go');
   });
 });
+
+it('Requests that need no key use nothing of the budget of polls', async () => {
+  const { forward, upstream, service } = await forwardTo(() => DONE);
+  const budget = () => [
+    upstream.budget.free(),
+    upstream.budget.ratePerS(),
+    upstream.budget.nextAt(),
+  ];
+  const before = budget();
+  const open = { host: 'auth', authorization: 'none', family: 'read' } as const;
+  for (let i = 0; i < 50; i++) await forward({ ...open, path: '/v1/oauth/check_token?token=x' });
+  expect(service.count('/v1/oauth/check_token')).toBe(50);
+  expect(budget()).toEqual(before);
+});

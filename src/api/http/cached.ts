@@ -1,4 +1,4 @@
-/** Answers of routes without a key, so that a flood of requests costs one answer per second. */
+/** Answers that many requests share, so that a flood of them costs little. */
 import { monotonicMs } from '../../kernel/clock.ts';
 
 const TTL_MS = 1_000;
@@ -15,5 +15,21 @@ export function cachedForASecond<T>(load: () => Promise<T>): () => Promise<T> {
     };
     entry.result.then(expire, expire);
     return entry.result;
+  };
+}
+
+/** Runs `load` once at a time; a call gets the result of a run that began after it. */
+export function oneAtATime<T>(load: () => Promise<T>): () => Promise<T> {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<T> | undefined;
+  const run = () => {
+    next = undefined;
+    const result = load();
+    running = result.catch(() => {});
+    return result;
+  };
+  return () => {
+    next ??= running.then(run);
+    return next;
   };
 }

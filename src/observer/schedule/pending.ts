@@ -30,7 +30,10 @@ export interface PendingPolls {
    * @param requests what a poll costs
    */
   nextAt(wait: Wait, polls: { polledAt: Instant; now: Instant; requests?: number }): Instant;
-  /** A poll that began at `shownAt` has shown it, one that began at `notAt` had not. */
+  /**
+   * A poll that began at `shownAt` has shown it, one that began at `notAt` had not. To be called
+   * after the commit of what was concluded of it.
+   */
   learn(wait: Wait, polls: { notAt: Instant | null; shownAt: Instant }): void;
 }
 

@@ -62,7 +62,10 @@ interface Waits {
   waitQueue: WaitQueue;
 }
 
-/** Retries because of new open writes that do not conflict; after that it is sent as ambiguous. */
+/**
+ * Retries because of new open writes that do not conflict; after that it is sent as ambiguous. A
+ * write that would be refused is retried until its wait ends.
+ */
 const RECHECKS_MAX = 5;
 
 export function makeIntentRecorder(deps: Deps) {
@@ -180,26 +183,33 @@ async function waitForOpen(
   endAt: Instant,
 ): Promise<void> {
   const { scope, arrival } = candidate;
-  const conflicts = new Set(conflictsOf(scope, open));
-  if (conflicts.size === 0 && candidate.rechecks++ < RECHECKS_MAX) {
-    candidate.known = open;
-    return;
-  }
-  const now = clock.now();
   const { conflictWaitMs, refuseConflicts } = settings;
-  const others = open.filter(({ id }) => conflicts.has(id));
-  const usefulMs = refuseConflicts
-    ? conflictWaitMs
-    : usefulWaitMs(scope, others, now, conflictWaitMs);
-  const woken = await waitQueue.wait([...conflicts], Math.min(usefulMs, endAt - now), arrival);
-  if (woken === 'closed') throw new Failure('shutting_down');
-  if (woken === 'notified' && clock.now() < endAt) {
-    candidate.known = [];
-    return;
+  const conflicts = new Set(conflictsOf(scope, open));
+  const isQueueable = candidate.intent.expiresAt !== null;
+  if (conflicts.size === 0) {
+    const isRefusable = refuseConflicts && !isQueueable && clock.now() < endAt;
+    if (candidate.rechecks++ < RECHECKS_MAX || isRefusable) {
+      candidate.known = open;
+      return;
+    }
+  } else {
+    const now = clock.now();
+    const others = open.filter(({ id }) => conflicts.has(id));
+    const usefulMs = refuseConflicts
+      ? conflictWaitMs
+      : usefulWaitMs(scope, others, now, conflictWaitMs);
+    const woken = await waitQueue.wait([...conflicts], Math.min(usefulMs, endAt - now), arrival);
+    if (woken === 'closed') throw new Failure('shutting_down');
+    if (woken === 'notified' && clock.now() < endAt) {
+      candidate.known = [];
+      return;
+    }
   }
   candidate.known = undefined;
   // Its caller chose to wait longer, in the request queue.
-  if (candidate.intent.expiresAt !== null) candidate.state = 'queued';
-  else if (refuseConflicts)
-    throw new Failure('wallet_outcome_pending', undefined, { operation_ids: [...conflicts] });
+  if (isQueueable) candidate.state = 'queued';
+  else if (refuseConflicts) {
+    const ids = conflicts.size > 0 ? [...conflicts] : open.map(({ id }) => id);
+    throw new Failure('wallet_outcome_pending', undefined, { operation_ids: ids });
+  }
 }

@@ -259,6 +259,8 @@ async function endOperations(
     return ending ? [{ id: operation.id, at: now, settledAt: now, ...ending }] : [];
   });
   const moved = await operations.move(tx, moves);
-  for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });
+  tx.afterCommit(() => {
+    for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });
+  });
   return new Map(moved.map((operation) => [operation.id, operation]));
 }

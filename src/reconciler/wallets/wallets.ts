@@ -164,7 +164,9 @@ async function settle(
   );
   const shownAt = must(wallet.consistentAt, 'consistent');
   // An earlier poll may have shown it as well: only the longest possible wait is known.
-  for (const operation of moved) polls.learn(waitFor(operation), { notAt: null, shownAt });
+  tx.afterCommit(() => {
+    for (const operation of moved) polls.learn(waitFor(operation), { notAt: null, shownAt });
+  });
   return moved.map((operation) => endedEvent(operation, now));
 }
 

@@ -1,5 +1,6 @@
 /** `/api/status`: state of the service, request budget, backlog of each stage, open work. */
 import { z } from '@hono/zod-openapi';
+import type { Tx } from '../../../db/connect.ts';
 import { listLiving } from '../../../db/leases.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import type { Role } from '../../../kernel/roles.ts';
@@ -9,11 +10,12 @@ import {
   findService,
   type Pricing,
 } from '../../../observer/observer.ts';
-import { countProposed } from '../../../operations/operations.ts';
+import { countProposed, findFreeze } from '../../../operations/operations.ts';
 import { findWaitingPeriods } from '../../../reports/reports.ts';
 import { countExhausted, countFailing } from '../../../webhooks/webhooks.ts';
-import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
+import { COUNT_MAX, countIn, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { oneAtATime } from '../../http/cached.ts';
 import { instant, instantText } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 import { freeze, freezeOutput } from './freeze.ts';
@@ -145,11 +147,11 @@ const status = z
   })
   .openapi('Status');
 
-export function addStatus(
-  router: Router,
-  deps: Pick<ApiDeps, 'db' | 'clock' | 'operations' | 'observer' | 'upstream' | 'staleAfterMs'>,
-): void {
-  const { db, clock, operations, observer, upstream, staleAfterMs } = deps;
+type StatusDeps = Pick<ApiDeps, 'db' | 'clock' | 'observer' | 'upstream' | 'staleAfterMs'>;
+
+export function addStatus(router: Router, deps: StatusDeps): void {
+  // Every tab of the console reads it; together they take one connection at most.
+  const read = oneAtATime(() => readStatus(deps));
   router.add({
     method: 'get',
     path: '/api/status',
@@ -159,22 +161,35 @@ export function addStatus(
     request: z.object({}),
     response: 'The current status',
     schema: status,
-    async handle() {
-      const now = clock.now();
-      const frozen = await operations.currentFreeze();
-      return {
-        now: instantText(now),
-        clock_correction_ms: clock.correctionMs(),
-        daemons: rolesOutput(await listLiving(db, now)),
-        service: await serviceOutput(db),
-        freeze: frozen ? freezeOutput(frozen) : null,
-        budget: budgetOutput(upstream),
-        ...(await countsOutput(db, now, staleAfterMs)),
-        targets: await countTargets(db),
-        ...pollingOutput(await observer.pricing(), await observer.nextPollAt()),
-      };
-    },
+    handle: read,
   });
+}
+
+/** In one snapshot, but for what the daemon itself knows of its polls. */
+async function readStatus({ db, clock, observer, upstream, staleAfterMs }: StatusDeps) {
+  const now = clock.now();
+  const stored = db.begin((tx) => storedOutput(tx, now, staleAfterMs), { snapshot: true });
+  const polls = Promise.all([observer.pricing(), observer.nextPollAt()]);
+  const [output, [pricing, nextPollAt]] = await Promise.all([stored, polls]);
+  return {
+    now: instantText(now),
+    clock_correction_ms: clock.correctionMs(),
+    budget: budgetOutput(upstream),
+    ...output,
+    ...pollingOutput(pricing, nextPollAt),
+  };
+}
+
+async function storedOutput(tx: Tx, now: Instant, staleAfterMs: number) {
+  const [living, frozen, service, counts, targets] = await Promise.all([
+    listLiving(tx, now),
+    findFreeze(tx),
+    serviceOutput(tx),
+    countsOutput(tx, now, staleAfterMs),
+    countTargets(tx),
+  ]);
+  const daemons = rolesOutput(living);
+  return { daemons, service, freeze: frozen ? freezeOutput(frozen) : null, ...counts, targets };
 }
 
 function rolesOutput(living: readonly Role[][]) {
@@ -201,8 +216,8 @@ function pollingOutput(pricing: Pricing, nextDueAt: Instant | null) {
   };
 }
 
-async function serviceOutput(db: ApiDeps['db']) {
-  const found = await findService(db);
+async function serviceOutput(tx: Tx) {
+  const found = await findService(tx);
   return {
     state: found?.state ?? ('not_probed' as const),
     since: instantText(found?.since ?? null),
@@ -226,13 +241,13 @@ export function budgetOutput(upstream: ApiDeps['upstream']) {
   };
 }
 
-async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: number) {
+async function countsOutput(tx: Tx, now: Instant, staleAfterMs: number) {
   const [counts, outcomesProposed, periods, failing, exhausted] = await Promise.all([
-    readCounts(db, now, staleAfterMs),
-    countProposed(db, COUNT_MAX),
-    findWaitingPeriods(db, now),
-    countFailing(db),
-    countExhausted(db, COUNT_MAX),
+    countIn(tx, now, staleAfterMs),
+    countProposed(tx, COUNT_MAX),
+    findWaitingPeriods(tx, now),
+    countFailing(tx),
+    countExhausted(tx, COUNT_MAX),
   ]);
   const { stages, operations, drifts, driftMedianMs, quarantined, staleWallets } = counts;
   const oldestOf = (state: string) =>
