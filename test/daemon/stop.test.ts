@@ -1,7 +1,7 @@
 /** SIGTERM to a real process: what was in flight is answered, and nothing new is begun. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import {
   ADMIN_KEY,
   createWorld,
@@ -18,8 +18,19 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => world.close());
 
-const started = (settings: object = {}) =>
-  startDaemon(world, { ...QUICK, daemon: { ...QUICK.daemon, ...settings } });
+const daemons: DaemonProcess[] = [];
+afterEach(async () => {
+  for (const { child, kill } of daemons.splice(0)) if (child.exitCode === null) await kill();
+});
+
+async function started(settings: object = {}): Promise<DaemonProcess> {
+  const daemon = await startDaemon(world, {
+    ...QUICK,
+    daemon: { ...QUICK.daemon, ...settings },
+  });
+  daemons.push(daemon);
+  return daemon;
+}
 
 interface Exchange {
   socket: Socket;
