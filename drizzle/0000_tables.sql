@@ -15,6 +15,8 @@ CREATE TABLE "tallyhook"."daemons" (
 	"started_at" timestamptz(3) NOT NULL,
 	"alive_until" timestamptz(3) NOT NULL,
 	"roles" text[] NOT NULL,
+	"server_start" timestamptz(6) NOT NULL,
+	"data_file" text NOT NULL,
 	CONSTRAINT "daemons_epoch_unique" UNIQUE("epoch")
 );
 --> statement-breakpoint

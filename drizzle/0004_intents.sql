@@ -1,3 +1,44 @@
+-- What is proved of the database before this daemon sends by it. A daemon proves by its heartbeat that it is the
+-- database that it knows (src/daemon/identity.ts). Any other database, and a copy of this one, runs in a server that
+-- started later, or is another database of this server, with other files. So with each of these changes every daemon
+-- that may send proves again. No daemon sends before all of them have: a copy may lack what only another one has sent.
+-- The last send of this daemon must be there too.
+create function tallyhook.is_proved(by_daemon text, at timestamptz, last_operation text, last_send int)
+returns boolean language plpgsql stable as $$
+begin
+  return exists (select from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at
+      and d.server_start = pg_postmaster_start_time()
+      and d.data_file = pg_relation_filepath('tallyhook.daemons'))
+    and not exists (select from tallyhook.daemons d where d.alive_until > at and 'gateway' = any(d.roles)
+      and (d.server_start <> pg_postmaster_start_time()
+        or d.data_file is distinct from pg_relation_filepath('tallyhook.daemons')))
+    and (last_operation is null or exists (select from tallyhook.sends s
+      where s.operation_id = last_operation and s.n = last_send));
+end $$;
+--> statement-breakpoint
+-- Which database this is. What a host does not let its logins read is null.
+create function tallyhook.database_identity(out system text, out oid text, out timeline text, out "table" text)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  select d.oid::text into oid from pg_database d where d.datname = current_database();
+  "table" := to_regclass('tallyhook.installation')::oid::text;
+  begin
+    select c.system_identifier::text into system from pg_control_system() c;
+  exception when insufficient_privilege or undefined_function or feature_not_supported
+    or object_not_in_prerequisite_state then null;
+  end;
+  begin
+    -- The timeline that is written now; the control file still names the former one for minutes.
+    timeline := substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+  exception when insufficient_privilege or undefined_function or feature_not_supported
+    or object_not_in_prerequisite_state then null;
+  end;
+end $$;
+--> statement-breakpoint
+revoke execute on function tallyhook.is_proved, tallyhook.database_identity from public;
+--> statement-breakpoint
+grant execute on function tallyhook.is_proved, tallyhook.database_identity to tallyhook_writer;
+--> statement-breakpoint
 -- Checks and records intents in one call, under locks on the wallets, tokens and keys that they name, so that of two
 -- conflicting writes the later one sees the earlier. It is a function because the checks must begin after the locks
 -- are granted, and separate statements would each cost a round trip.
@@ -8,9 +49,9 @@
 --
 -- result: sending or queued (recorded); key_in_use, frozen, key_used_since_backup, day_limit, queue_full (refused);
 -- throttled (refused, with the deadline of the service in `open`, in milliseconds; another daemon may have received
--- it); others_open (with the writes in `open`); lease_lost for the whole call.
+-- it); others_open (with the writes in `open`); unproved for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
-  by_epoch bigint, queue_max int)
+  by_epoch bigint, last_operation text, last_send int, queue_max int)
 returns table (n int, result text, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
 -- Planning each call costs more than executing it.
@@ -20,9 +61,8 @@ begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
     select distinct hashtext(name) as hash from unnest(names) name order by hash offset 0) s;
-  perform from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at;
-  if not found then
-    return query select -1, 'lease_lost', null::jsonb;
+  if not tallyhook.is_proved(by_daemon, at, last_operation, last_send) then
+    return query select -1, 'unproved', null::jsonb;
     return;
   end if;
   select exists (select from tallyhook.freezes f where f.released_at is null and f.cause <> 'failover'),

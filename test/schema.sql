@@ -93,7 +93,9 @@ create table tallyhook.daemons (
   epoch bigint not null generated always as identity,
   started_at timestamp(3) with time zone not null,
   alive_until timestamp(3) with time zone not null,
-  roles text[] not null
+  roles text[] not null,
+  server_start timestamp(6) with time zone not null,
+  data_file text not null
 );
 create table tallyhook.day_balances (
   account_id bigint not null,
@@ -1782,6 +1784,27 @@ begin
   end if;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  select d.oid::text into oid from pg_database d where d.datname = current_database();
+  "table" := to_regclass('tallyhook.installation')::oid::text;
+  begin
+    select c.system_identifier::text into system from pg_control_system() c;
+  exception when insufficient_privilege or undefined_function or feature_not_supported
+    or object_not_in_prerequisite_state then null;
+  end;
+  begin
+    -- The timeline that is written now; the control file still names the former one for minutes.
+    timeline := substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+  exception when insufficient_privilege or undefined_function or feature_not_supported
+    or object_not_in_prerequisite_state then null;
+  end;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2009,6 +2032,21 @@ begin
   values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved, evidence,
     sha256(before_head || batch || posted.digests || moved || evidence));
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return exists (select from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at
+      and d.server_start = pg_postmaster_start_time()
+      and d.data_file = pg_relation_filepath('tallyhook.daemons'))
+    and not exists (select from tallyhook.daemons d where d.alive_until > at and 'gateway' = any(d.roles)
+      and (d.server_start <> pg_postmaster_start_time()
+        or d.data_file is distinct from pg_relation_filepath('tallyhook.daemons')))
+    and (last_operation is null or exists (select from tallyhook.sends s
+      where s.operation_id = last_operation and s.n = last_send));
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods()
  RETURNS void
  LANGUAGE sql
@@ -2126,7 +2164,7 @@ begin
   group by (x.place - 1) / 1000 order by min(x.place);
   return null;
 end $function$;
-CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
+CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, last_operation text, last_send integer, queue_max integer)
  RETURNS TABLE(n integer, result text, open jsonb)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2138,9 +2176,8 @@ begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
     select distinct hashtext(name) as hash from unnest(names) name order by hash offset 0) s;
-  perform from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at;
-  if not found then
-    return query select -1, 'lease_lost', null::jsonb;
+  if not tallyhook.is_proved(by_daemon, at, last_operation, last_send) then
+    return query select -1, 'unproved', null::jsonb;
     return;
   end if;
   select exists (select from tallyhook.freezes f where f.released_at is null and f.cause <> 'failover'),
@@ -2646,14 +2683,16 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.database_identity() to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
+grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;

@@ -28,7 +28,7 @@ import {
   makeOperations,
   makeReportedOperations,
 } from '../operations/operations.ts';
-import { makeOutbox } from '../outbox/outbox.ts';
+import { makeOutbox, type Outbox } from '../outbox/outbox.ts';
 import {
   feeRuleAnnouncement,
   makeAlerts,
@@ -56,7 +56,7 @@ import { upstreamSettings } from './config/upstream-settings.ts';
 import type { Database } from './database.ts';
 import { makeSupervisor } from './delivery/supervisor.ts';
 import { makeHeartbeat } from './heartbeat.ts';
-import { makeIdentityCheck } from './identity.ts';
+import { makeIdentityProof } from './identity.ts';
 import { openProvedKeys } from './master-key.ts';
 import { makePreImages } from './observations/first-poll.ts';
 import { recordPassiveReads } from './observations/passive.ts';
@@ -73,7 +73,7 @@ type Wake = (...names: string[]) => void;
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
   const base = await makeBase(config, database, service, log);
-  const { workersDb, peopleDb, clock, daemon, identity, metrics, keys, upstream, delivery } = base;
+  const { workersDb, peopleDb, clock, daemon, metrics, keys, upstream, delivery } = base;
   let wakeWorkers: Wake = () => {};
   const wake: Wake = (...names) => wakeWorkers(...names);
   const stages = makeStages(config, base, service);
@@ -86,7 +86,7 @@ export async function build(config: Config, database: Database, service: Service
     passTimeoutMs: config.daemon.worker_pass_timeout_ms,
     workers: makeWorkers({
       ...stages,
-      ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat, identity },
+      ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat },
       ...{ daemon, gateway, feed, wake, sampleWrite: service.sampleWrite },
     }),
   });
@@ -120,7 +120,7 @@ export async function build(config: Config, database: Database, service: Service
   if (config.daemon.roles.includes('api')) api.route('/', page);
   const { operations } = stages;
   return {
-    ...{ daemon, delivery, heartbeat, identity, keys, upstream, operations },
+    ...{ daemon, delivery, heartbeat, keys, upstream, operations },
     ...{ schedule, gateway, api, leaving, stopping },
   };
 }
@@ -145,8 +145,9 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     quota: makeQuotaStore(db),
     settings: upstreamSettings(config),
   });
+  const identity = makeIdentityProof({ database, dataDir: config.dataDir, log });
   const heartbeat = makeHeartbeat({
-    ...{ database, daemon, upstream, log, metrics, aliveMs },
+    ...{ database, identity, daemon, upstream, log, metrics, aliveMs },
     roles: () => roles.filter((role) => role !== 'delivery' || delivery.isRunning()),
   });
   const delivery = makeSupervisor({
@@ -159,16 +160,15 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     },
     ...{ daemons: heartbeat.delivering, log, metrics },
   });
-  const identity = makeIdentityCheck({ database, dataDir: config.dataDir, log });
   return {
     ...{ db, workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log },
-    ...{ daemon, identity, keys, upstream, heartbeat, delivery },
+    ...{ daemon, keys, upstream, heartbeat, delivery },
   };
 }
 
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service) {
-  const { db, workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
+  const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
   const { daemon, upstream } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
@@ -178,16 +178,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
-  const operations = makeOperations({
-    db,
-    clock,
-    ids,
-    daemon,
-    outbox,
-    metrics,
-    addDuePostings,
-    settings: operationsSettings(config, effectSettings),
-  });
+  const operations = buildOperations(config, base, outbox);
   const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
   const decisions = makeDecisions({ ...people, metrics, addDuePostings, pollToken: pollsOf(base) });
   const drifts = makeDrifts({ ...people, operations, effectSettings });
@@ -236,6 +227,21 @@ function makeStages(config: Config, base: Base, service: Service) {
     reports: makeReports(reporting),
     periods: makePeriods(reporting),
   };
+}
+
+function buildOperations(config: Config, base: Base, outbox: Outbox) {
+  const { db, clock, ids, daemon, metrics, heartbeat } = base;
+  return makeOperations({
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    metrics,
+    addDuePostings,
+    prove: heartbeat.beat,
+    settings: operationsSettings(config, ledgerSettings(config)),
+  });
 }
 
 /** Has a token polled after a decision, which is committed: a failure is only logged. */

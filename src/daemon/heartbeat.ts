@@ -1,6 +1,7 @@
 /**
- * Keeps this daemon registered as alive, and on the way follows the database's clock, divides the
- * polling budget among the living daemons that poll, and restarts an embedded server that died.
+ * Keeps this daemon registered as alive, in the transaction that proves that the database is the
+ * known one. On the way it follows the database's clock, divides the polling budget among the
+ * living daemons that poll, and restarts an embedded server that died.
  */
 import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
@@ -10,9 +11,13 @@ import type { Metrics } from '../kernel/metrics.ts';
 import type { Role } from '../kernel/roles.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
+import type { IdentityProof } from './identity.ts';
 
 export interface Heartbeat {
-  beat(): Promise<void>;
+  /** @throws DatabaseError */
+  prove(): Promise<void>;
+  /** As `prove`, but when the database is away it is revived, and the next beat is due soon. */
+  beat(): Promise<'alive' | 'away'>;
   /** False once the last successful beat is older than `aliveMs`; then nothing may be sent. */
   isAlive: () => boolean;
   /** Living daemons at the last beat that deliver. */
@@ -21,6 +26,7 @@ export interface Heartbeat {
 
 export function makeHeartbeat(deps: {
   database: Pick<Database, 'db' | 'clock' | 'revive'>;
+  identity: IdentityProof;
   daemon: Daemon;
   /** The roles that it performs at present. */
   roles: () => readonly Role[];
@@ -29,28 +35,46 @@ export function makeHeartbeat(deps: {
   metrics: Pick<Metrics, 'clockCorrection'>;
   aliveMs: number;
 }): Heartbeat {
-  const { database, daemon, roles, upstream, log, metrics, aliveMs } = deps;
+  const { database, identity, daemon, roles, upstream, log, metrics, aliveMs } = deps;
   let last = monotonicMs();
   let living: readonly Role[][] = [];
+  let proving: Promise<void> | undefined;
   const count = (...some: Role[]) =>
     living.filter((its) => some.some((role) => its.includes(role))).length;
+
+  async function proveOnce() {
+    const sentAt = monotonicMs();
+    living = await database.db.begin(async (tx) => {
+      await identity.prove(tx, daemon);
+      return keepAlive(tx, daemon, database.clock.now(), aliveMs, roles());
+    });
+    // The database counts from an instant not before `sentAt`.
+    last = sentAt;
+    await identity.note();
+    // A gateway polls a wallet before its first write.
+    upstream.shareAmong(count('gateway', 'workers'), count('workers'));
+    await upstream.syncQuota();
+    await database.clock.follow();
+    metrics.clockCorrection.set(database.clock.correctionMs() / 1000);
+  }
+  const prove = () => {
+    proving ??= proveOnce().finally(() => {
+      proving = undefined;
+    });
+    return proving;
+  };
   return {
+    prove,
     async beat() {
-      const sentAt = monotonicMs();
       try {
-        living = await keepAlive(database.db, daemon, database.clock.now(), aliveMs, roles());
-        // The database counts from an instant not before `sentAt`.
-        last = sentAt;
-        // A gateway polls a wallet before its first write.
-        upstream.shareAmong(count('gateway', 'workers'), count('workers'));
-        await upstream.syncQuota();
-        await database.clock.follow();
-        metrics.clockCorrection.set(database.clock.correctionMs() / 1000);
+        await prove();
+        return 'alive';
       } catch (raw) {
         const error = toDatabaseError(raw);
         if (!isAway(error)) throw error;
         log.warn({ err: error }, 'the database is unreachable');
         await database.revive();
+        return 'away';
       }
     },
     isAlive: () => monotonicMs() - last < aliveMs,

@@ -1,23 +1,25 @@
 /**
- * Compares the database with the one that was recorded, and stops writes when it is another one: a
- * restored backup or a copy could send again what the original has sent. A person releases them
- * with `tallyhook doctor --restored`.
+ * Proves that the database is the one that was recorded and that this daemon knows, and stops
+ * writes when it is not: a restored backup or a copy could send again what the original has sent. A
+ * person releases them with `tallyhook doctor --restored`.
  *
  * A restored disk or base backup without recovery has the identity of the original. It is found by
- * a counter of the database, which is counted up every few seconds and noted in DATA_DIR.
+ * a counter of the database, which every proof counts up and notes here and in DATA_DIR, and by the
+ * last send of this daemon, which it lacks.
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { differenceOf, type Identity, readIdentity } from '../db/checks/identity.ts';
+import type { Tx } from '../db/connect.ts';
 import {
   countUp,
-  findInstallationSetting,
+  type Daemon,
   fixInstallationSetting,
   setInstallationSetting,
 } from '../db/leases.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
-import { freezeWrites, hasQueued } from '../operations/operations.ts';
+import { type FreezeCause, freezeWrites, hasQueued, hasSend } from '../operations/operations.ts';
 import type { Database } from './database.ts';
 
 const SETTING = 'identity';
@@ -28,15 +30,22 @@ const NOTE = 'database-counter.json';
 const REASONS = {
   restored:
     'this database was restored from a backup or copied, so the original may have sent more',
+  snapshot:
+    'this database is older than DATA_DIR or a running daemon knows it, ' +
+    'such as a restored disk or base backup',
+  lost: 'the history of this database changed and it lacks a write that this daemon has sent',
   failover: 'the history of this database changed (a promoted standby or a recovery)',
-  snapshot: 'this database is older than DATA_DIR knows it, such as a restored disk or base backup',
 };
+type Finding = keyof typeof REASONS;
 
-export interface IdentityCheck {
-  /** Records the database at the first call; freezes when it is another one. */
-  check(): Promise<void>;
-  /** Counts up and notes the counter; freezes when the database is behind the note. */
-  count(): Promise<void>;
+export interface IdentityProof {
+  /**
+   * Proves the database inside the transaction with which the daemon counts as alive, and freezes
+   * in it when the database is another one. The first call of all records it.
+   */
+  prove(tx: Tx, daemon?: Daemon): Promise<void>;
+  /** Notes the counter in DATA_DIR, after the transaction. */
+  note(): Promise<void>;
 }
 
 /** The counter when it was last counted up, and the database that it belongs to. */
@@ -45,60 +54,79 @@ interface Note {
   counter: number;
 }
 
-type Opened = Pick<Database, 'db' | 'clock' | 'folder'>;
+/** What a proof compares. */
+interface Facts {
+  recorded: Identity;
+  present: Identity;
+  counter: number;
+  noted: Note | undefined;
+  /** What this process proved last. */
+  proved: Identity | undefined;
+  lacksSend: boolean;
+}
 
-export function makeIdentityCheck(deps: {
+type Opened = Pick<Database, 'clock' | 'folder'>;
+
+export function makeIdentityProof(deps: {
   database: Opened;
   dataDir: string;
   log: Log;
-}): IdentityCheck {
+}): IdentityProof {
   const { database, dataDir, log } = deps;
   const path = join(dataDir, NOTE);
   let noted: Note | undefined;
+  let proved: Identity | undefined;
   return {
-    async count() {
-      const { db, clock, folder } = database;
+    async prove(tx, daemon) {
+      const now = database.clock.now();
       noted ??= await readNote(path);
-      const identity = await readIdentity(db, folder);
-      let counter = await countUp(db, COUNTER, clock.now());
-      // After a failover the counter may be behind by what the standby lacked.
-      if (noted && counter <= noted.counter && !differenceOf(noted.identity, identity)) {
-        const order = { by: 'tallyhook', reason: REASONS.snapshot };
-        await freezeWrites(db, order, 'restored', clock.now());
-        log.error({ counter, noted }, `${REASONS.snapshot}; see doctor --restored`);
-        counter = await countUp(db, COUNTER, clock.now(), noted.counter + 1);
+      // The lock on the counter lets one daemon at a time prove.
+      let counter = await countUp(tx, COUNTER, now);
+      const present = await readIdentity(tx, database.folder);
+      const text = await fixInstallationSetting(tx, SETTING, jsonText(present), now);
+      const recorded = JSON.parse(text) as Identity;
+      const send = daemon?.lastSend;
+      const lacksSend = send !== undefined && !(await hasSend(tx, send));
+      const finding = findingOf({ recorded, present, counter, noted, proved, lacksSend });
+      if (finding) {
+        const stopped = await freezeFor(tx, finding, now);
+        // From now on the freeze stands for the difference.
+        await setInstallationSetting(tx, SETTING, jsonText(present), now);
+        counter = await countUp(tx, COUNTER, now, (noted?.counter ?? 0) + 1);
+        const facts = { recorded, present, counter, noted, stopped };
+        tx.afterCommit(() => log.error(facts, `${REASONS[finding]}; see doctor --restored`));
       }
-      noted = { identity, counter };
-      await writeNote(dataDir, path, noted);
+      tx.afterCommit(() => {
+        noted = { identity: present, counter };
+        proved = present;
+        if (daemon && lacksSend) daemon.lastSend = undefined;
+      });
     },
-    async check() {
-      const { recorded, present } = await compareIdentity(database);
-      const difference = differenceOf(recorded, present);
-      if (difference === undefined) return;
-      const reason = REASONS[difference];
-      const stops = difference === 'restored' || (await hasQueued(database.db));
-      const { db, clock } = database;
-      const order = { by: 'tallyhook', reason };
-      if (stops) await freezeWrites(db, order, difference, clock.now());
-      // From now on the freeze stands for the difference.
-      await setInstallationSetting(db, SETTING, jsonText(present), clock.now());
-      const what = difference === 'restored' ? 'all writes' : stops ? 'queued writes' : 'nothing';
-      log.error({ recorded, present, stopped: what }, `${reason}; see doctor --restored`);
+    async note() {
+      if (noted) await writeNote(dataDir, path, noted);
     },
   };
 }
 
-/** The recorded identity, which is the present one at the first call. */
-async function compareIdentity({
-  db,
-  clock,
-  folder,
-}: Opened): Promise<{ recorded: Identity; present: Identity }> {
-  const present = await readIdentity(db, folder);
-  const found = await findInstallationSetting(db, SETTING);
-  const text =
-    found?.value ?? (await fixInstallationSetting(db, SETTING, jsonText(present), clock.now()));
-  return { recorded: JSON.parse(text) as Identity, present };
+/** What is wrong with the database; undefined when it is the known one. */
+export function findingOf(facts: Facts): Finding | undefined {
+  const { recorded, present, counter, noted, proved, lacksSend } = facts;
+  const difference = differenceOf(recorded, present);
+  if (difference === 'restored') return 'restored';
+  if (proved && differenceOf(proved, present) === 'restored') return 'restored';
+  const isFailover = difference === 'failover' || (proved && differenceOf(proved, present));
+  if (lacksSend) return isFailover ? 'lost' : 'snapshot';
+  // After a failover the counter may be behind by what the standby lacked.
+  const isBehind = noted && counter <= noted.counter && !differenceOf(noted.identity, present);
+  return isBehind ? 'snapshot' : difference;
+}
+
+/** Returns what it stopped. */
+async function freezeFor(tx: Tx, finding: Finding, now: number): Promise<string> {
+  const cause: FreezeCause = finding === 'failover' ? 'failover' : 'restored';
+  if (cause === 'failover' && !(await hasQueued(tx))) return 'nothing';
+  await freezeWrites(tx, { by: 'tallyhook', reason: REASONS[finding] }, cause, now);
+  return cause === 'failover' ? 'queued writes' : 'all writes';
 }
 
 async function readNote(path: string): Promise<Note | undefined> {
@@ -106,7 +134,7 @@ async function readNote(path: string): Promise<Note | undefined> {
   return tryParseJson(text) as Note | undefined;
 }
 
-/** Without a folder that can be written, restored disks are not found. */
+/** Without a folder that can be written, disks restored while no daemon ran are not found. */
 async function writeNote(dataDir: string, path: string, note: Note): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true });

@@ -62,8 +62,7 @@ export async function startDaemon(
     await storeSettings(database, config);
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
-    await built.identity.check();
-    await built.identity.count();
+    await built.heartbeat.prove();
     const { roles } = config.daemon;
     const server = makeHttpServer({ ...built, roles });
     const url = await listen(server, config);
@@ -74,7 +73,7 @@ export async function startDaemon(
     // Only now, since a start that fails shows no key.
     const adminKey = await ensureAdminKey(built.keys, config);
     // A slow start may have taken longer than a daemon without a heartbeat counts as alive.
-    await built.heartbeat.beat();
+    await built.heartbeat.prove();
     const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
     undo.push(stopCron);
     built.schedule.start();

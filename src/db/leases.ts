@@ -4,7 +4,7 @@
  * holder is refused by `lockLease` before it writes. All instants are database time.
  */
 
-import { type Instant, isoText } from '../kernel/clock.ts';
+import { type Clock, type Instant, isoText, type pause as kernelPause } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { ROLES, type Role } from '../kernel/roles.ts';
@@ -13,6 +13,8 @@ import type { Queryable, Tx } from './connect.ts';
 export interface Daemon {
   id: string;
   epoch: bigint;
+  /** Its newest send that is known to be committed. A database without it is an older copy. */
+  lastSend?: { operationId: string; n: number } | undefined;
 }
 
 /** Registers a start of a daemon, alive until `aliveMs` after `now` or its last heartbeat. */
@@ -24,15 +26,18 @@ export async function registerDaemon(
   roles: readonly Role[] = ROLES,
 ): Promise<Daemon> {
   const [row] = await db.sql<{ epoch: bigint }[]>`
-    insert into tallyhook.daemons (id, started_at, alive_until, roles)
-    values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[])
+    insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start,
+      data_file)
+    values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[],
+      pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'))
     returning epoch`;
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
 /**
  * Stores a heartbeat; returns the roles of every living daemon, this one included. A daemon whose
- * registration was lost, such as with the last commits before a failover, is registered again.
+ * registration was lost, such as with the last commits before a failover, is registered again. From
+ * then on the daemon counts as having proved the database, so that is done in the same transaction.
  */
 export async function keepAlive(
   db: Queryable,
@@ -44,12 +49,15 @@ export async function keepAlive(
   const rows = await db.sql<{ roles: Role[] }[]>`
     with heartbeat as (
       update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)},
-        roles = ${roles as Role[]}::text[]
+        roles = ${roles as Role[]}::text[], server_start = pg_postmaster_start_time(),
+        data_file = pg_relation_filepath('tallyhook.daemons')
       where id = ${daemon.id}
       returning roles
     ), again as (
-      insert into tallyhook.daemons (id, started_at, alive_until, roles)
-      select ${daemon.id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[]
+      insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start,
+      data_file)
+      select ${daemon.id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[],
+        pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons')
       where not exists (select from heartbeat)
       returning roles)
     select roles from heartbeat
@@ -70,14 +78,49 @@ export async function listLiving(db: Queryable, now: Instant): Promise<Role[][]>
 
 /**
  * Refuses the transaction of a daemon that no longer counts as alive, such as a process that was
- * paused for long. @throws Failure `lease_lost`
+ * paused for long, and of one that must first prove the database again; see the function.
+ * @throws Failure `database_unproved`
  */
-export async function assertDaemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
-  const rows = await tx.sql`
-    select 1 as one from tallyhook.daemons where id = ${daemon.id} and alive_until >
-      ${isoText(now)}`;
-  if (rows.length === 0)
-    throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
+export async function assertProved(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
+  const { id, lastSend } = daemon;
+  const [row] = await tx.sql<{ proved: boolean }[]>`
+    select tallyhook.is_proved(${id}, ${isoText(now)}::timestamptz,
+      ${lastSend?.operationId ?? null}::text, ${lastSend?.n ?? null}::int) as proved`;
+  if (!row?.proved) throw new Failure('database_unproved');
+}
+
+export interface ProveDeps {
+  clock: Clock;
+  /** Proves the database again, or finds it frozen or away. */
+  prove: () => Promise<unknown>;
+  pause: typeof kernelPause;
+}
+
+/** Other daemons may have to prove too. One that has died is waited for until it counts as dead. */
+const PROVE_WITHIN_MS = 10_000;
+const PAUSE_BASE_MS = 50;
+const PAUSE_MAX_MS = 1_000;
+
+/**
+ * Runs work that acts as this daemon; when the database must be proved first, such as after a
+ * restart of Postgres, proves and repeats.
+ * @param work checks the proof in its transaction (`assertProved`)
+ * @throws Failure `database_unproved` when it was not proved in time
+ */
+export async function whenProved<T>(deps: ProveDeps, work: () => Promise<T>): Promise<T> {
+  const { clock, prove, pause } = deps;
+  const giveUpAt = clock.now() + PROVE_WITHIN_MS;
+  for (let waitMs = PAUSE_BASE_MS; ; waitMs = Math.min(waitMs * 2, PAUSE_MAX_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Failure) || error.code !== 'database_unproved') throw error;
+      if (clock.now() >= giveUpAt) throw error;
+    }
+    await prove();
+    // The first time usually helps at once.
+    if (waitMs > PAUSE_BASE_MS) await pause(waitMs);
+  }
 }
 
 /** Counts a setting up, and at least to `least`; returns its new value. */

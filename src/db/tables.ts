@@ -1,6 +1,9 @@
 /** Tables of the daemons, their leases and their clock, and the settings of the installation. */
 import { instant, tallyhook } from './columns.ts';
-import { bigint, doublePrecision, integer, text } from './drizzle.ts';
+import { bigint, customType, doublePrecision, integer, text } from './drizzle.ts';
+
+/** With the microseconds of the server, for comparison in SQL only. */
+const exactInstant = customType<{ data: string }>({ dataType: () => 'timestamptz(6)' });
 
 /** One row per start of a daemon; each start has a higher epoch. */
 export const daemons = tallyhook.table('daemons', {
@@ -10,6 +13,9 @@ export const daemons = tallyhook.table('daemons', {
   aliveUntil: instant('alive_until').notNull(),
   /** Those that it performs now; one whose process is down is missing. */
   roles: text().array().notNull(),
+  /** When the server started in which it last proved the database, and the file of this table. */
+  serverStart: exactInstant('server_start').notNull(),
+  dataFile: text('data_file').notNull(),
 });
 
 /** Work that one daemon at a time may do. The fencing token grows when the holder changes. */

@@ -65,6 +65,10 @@ export const ERRORS = {
   // Server errors.
   too_many_requests: { status: 429, title: 'Too many requests' },
   database_unavailable: { status: 503, title: 'The database does not respond' },
+  database_unproved: {
+    status: 503,
+    title: 'The database was lost and is being proved to be the same one; repeat the request',
+  },
   query_too_slow: { status: 503, title: 'The query took too long; narrow its filters' },
   not_ready: { status: 503, title: 'The daemon is not ready' },
   shutting_down: { status: 503, title: 'The daemon is shutting down' },

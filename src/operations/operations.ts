@@ -4,9 +4,9 @@
  * by an answer, by evidence of a later stage, or by a decision.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { assertDaemonAlive, type Daemon } from '../db/leases.ts';
+import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/leases.ts';
 import { isAway, isTooSlow } from '../db/sqlstate.ts';
-import type { Clock, Instant, pause } from '../kernel/clock.ts';
+import { type Clock, type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -52,7 +52,7 @@ export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
-export { listSends, type Send } from './queue/send-store.ts';
+export { hasSend, listSends, type Send } from './queue/send-store.ts';
 export type { QueuedSend } from './queue/store.ts';
 export {
   type Checked,
@@ -89,7 +89,7 @@ export interface Operations {
    * Makes the intent durable, in `sending` or `queued`, as soon as it does not conflict with an
    * open write. An operation with the same idempotency key is returned before any other check.
    * @throws Failure `frozen`, `key_limit`, `wallet_outcome_pending` (with `operation_ids`),
-   * `idempotency_in_flight`, `shutting_down`, `lease_lost`, `too_many_requests`,
+   * `idempotency_in_flight`, `shutting_down`, `too_many_requests`, `database_unproved`,
    * `database_unavailable`, `outcome_unknown` (with `operation_id`: it may have been queued)
    */
   record(write: NewWrite): Promise<Recorded>;
@@ -130,17 +130,21 @@ export interface Operations {
   close(): void;
 }
 
-interface Deps extends store.TransitionDeps {
-  pause?: typeof pause;
+interface Options extends store.TransitionDeps {
+  pause?: typeof kernelPause;
   settings?: OperationsSettings;
   db: Db;
   clock: Clock;
   ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
+  /** Proves the database again; see `whenProved`. */
+  prove: ProveDeps['prove'];
 }
+type Deps = Options & ProveDeps;
 
-export function makeOperations(deps: Deps): Operations {
+export function makeOperations(options: Options): Operations {
+  const deps = { pause: kernelPause, ...options };
   const { db, clock, daemon, metrics, settings = operationsDefaults } = deps;
   const unconfirmed = makeUnconfirmedIntents();
   const recording = makeIntentRecorder({ ...deps, settings, unconfirmed });
@@ -166,18 +170,19 @@ export function makeOperations(deps: Deps): Operations {
     hold: store.hold,
     redate: (tx, redating, now) => store.redate(tx, redating, deps, now),
     claimQueued: (now, limit, except = []) =>
-      db.begin(async (tx) => {
-        await assertDaemonAlive(tx, daemon, now);
+      asProved(deps, async (tx) => {
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
         // The pass may have begun long ago; sends and expiry go by the present.
         const present = { now: Math.max(now, clock.now()), limit, except, ...by };
         const claimed = await claim(tx, settings, present);
         const sending = claimed.map(({ kind }) => ({ kind, state: 'sending' as const }));
         store.countStates(tx, metrics, sending);
+        const last = claimed.at(-1);
+        if (last) rememberSend(tx, daemon, last.id, last.n);
         return claimed;
       }),
     cancel: (id, by) => cancel(deps, id, by),
-    freeze: (order) => freezeWrites(db, order, 'ordered', clock.now()),
+    freeze: (order) => db.begin((tx) => freezeWrites(tx, order, 'ordered', clock.now())),
     unfreeze: (order) =>
       withWritesLocked(async (tx) => {
         const released = await freezes.releaseFreeze(tx, order, clock.now());
@@ -190,22 +195,37 @@ export function makeOperations(deps: Deps): Operations {
   };
 }
 
+/** A transaction that acts as this daemon. @throws Failure `database_unproved` */
+function asProved<T>(deps: Deps, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const { db, daemon, clock } = deps;
+  return whenProved(deps, () =>
+    db.begin(async (tx) => {
+      await assertProved(tx, daemon, clock.now());
+      return work(tx);
+    }),
+  );
+}
+
+function rememberSend(tx: Tx, daemon: Daemon, operationId: string, n: number): void {
+  tx.afterCommit(() => {
+    daemon.lastSend = { operationId, n };
+  });
+}
+
 /**
  * Stops writes for this cause; `failover` stops only what was queued before. Returns the current
  * freeze of that cause, which may be an earlier one.
  */
-export function freezeWrites(
-  db: Db,
+export async function freezeWrites(
+  tx: Tx,
   order: FreezeOrder,
   cause: FreezeCause,
   at: Instant,
 ): Promise<Freeze> {
-  return db.begin(async (tx) => {
-    await lockWrites(tx);
-    // Each failover may have cost other writes.
-    const current = cause === 'failover' ? undefined : await freezes.findCurrent(tx, [cause]);
-    return current ?? freezes.insertFreeze(tx, { ...order, cause }, at);
-  });
+  await lockWrites(tx);
+  // Each failover may have cost other writes.
+  const current = cause === 'failover' ? undefined : await freezes.findCurrent(tx, [cause]);
+  return current ?? freezes.insertFreeze(tx, { ...order, cause }, at);
 }
 
 function notFrozen(restored: Freeze | undefined): string {
@@ -214,20 +234,25 @@ function notFrozen(restored: Freeze | undefined): string {
 
 /** @throws Failure `frozen`, or `lease_lost` when it may not be sent again */
 function resend(
-  { db, clock, daemon }: Deps,
+  deps: Deps,
   operationId: string,
   after: string,
   deadlineAt: Instant,
 ): Promise<void> {
-  const startedAt = clock.now();
-  const by = { daemonId: daemon.id, epoch: daemon.epoch };
-  return db.begin(async (tx) => {
+  const { clock, daemon } = deps;
+  return asProved(deps, async (tx) => {
     await lockWritesShared(tx);
     if (await freezes.findFreeze(tx)) throw new Failure('frozen');
-    await assertDaemonAlive(tx, daemon, startedAt);
-    const send = { operationId, after, deadlineAt, startedAt, ...by };
-    if (!(await insertSend(tx, send)))
-      throw new Failure('lease_lost', 'this write may not be sent again');
+    const n = await insertSend(tx, {
+      operationId,
+      after,
+      deadlineAt,
+      startedAt: clock.now(),
+      daemonId: daemon.id,
+      epoch: daemon.epoch,
+    });
+    if (n === undefined) throw new Failure('lease_lost', 'this write may not be sent again');
+    rememberSend(tx, daemon, operationId, n);
   });
 }
 
@@ -241,17 +266,19 @@ async function cancel(
   if (!operation) throw new Failure('not_found');
   if (!by.admin && operation.owner !== by.owner)
     throw new Failure('forbidden', 'the write belongs to another owner');
-  if (await freezes.isMaybeSent(db, id))
-    throw new Failure('conflict', 'it may have been sent before the database was restored');
-  const cause = `cancelled by ${by.owner}`;
-  const at = clock.now();
-  const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
-  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], deps));
-  if (!moved) throw new Failure('conflict', 'it is not in the request queue');
-  return moved;
+  return asProved(deps, async (tx) => {
+    if (await freezes.isMaybeSent(tx, id))
+      throw new Failure('conflict', 'it may have been sent before the database was restored');
+    const cause = `cancelled by ${by.owner}`;
+    const at = clock.now();
+    const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
+    const [moved] = await store.applyTransitions(tx, [cancelled], deps);
+    if (!moved) throw new Failure('conflict', 'it is not in the request queue');
+    return moved;
+  });
 }
 
-function outcomeCommits(deps: Deps) {
+function outcomeCommits(deps: Options) {
   const { db, daemon } = deps;
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
@@ -282,7 +309,7 @@ function outcomeCommits(deps: Deps) {
 async function moveConcluded(
   tx: Tx,
   moves: store.Move[],
-  deps: Pick<Deps, 'outbox' | keyof store.TransitionDeps>,
+  deps: Pick<Options, 'outbox' | keyof store.TransitionDeps>,
 ): Promise<Operation[]> {
   const notSent = moves.filter((move) => move.requeue);
   const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);

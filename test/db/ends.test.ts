@@ -67,9 +67,10 @@ describe('Housekeeping', () => {
   beforeEach(() => rig.clock.advance(DAY_MS));
 
   it('forgets daemons a month after their end', async () => {
-    await sql`insert into tallyhook.daemons (id, started_at, alive_until, roles) values
-      ('dmn_old', ${daysAgo(90)}, ${daysAgo(31)}, '{api}'),
-      ('dmn_new', ${daysAgo(90)}, ${daysAgo(29)}, '{api}')`;
+    await sql`
+      insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start, data_file)
+      values ('dmn_old', ${daysAgo(90)}, ${daysAgo(31)}, '{api}', now(), ''),
+      ('dmn_new', ${daysAgo(90)}, ${daysAgo(29)}, '{api}', now(), '')`;
     await keepHouse();
     expect(await names('daemons', 'id')).toEqual(['dmn_new']);
   });

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   acquireLease,
-  assertDaemonAlive,
+  assertProved,
   type Daemon,
   fixInstallationSetting,
   keepAlive,
@@ -36,6 +36,7 @@ const hold = (daemon: Daemon, name = `work${round}`) =>
 const fenced = (fence: bigint, name = `work${round}`) =>
   database.db.begin((tx) => lockLease(tx, name, fence));
 const lost = { code: 'lease_lost' };
+const unproved = { code: 'database_unproved' };
 
 describe('Daemons', () => {
   it('get a higher epoch with every start', async () => {
@@ -55,21 +56,21 @@ describe('Daemons', () => {
   });
 
   it('may commit only while they count as alive', async () => {
-    const alive = () => database.db.begin((tx) => assertDaemonAlive(tx, a, clock.now()));
+    const alive = () => database.db.begin((tx) => assertProved(tx, a, clock.now()));
     await alive();
     clock.advance(ALIVE_MS);
-    await expect(alive()).rejects.toMatchObject(lost);
+    await expect(alive()).rejects.toMatchObject(unproved);
     await keepAlive(database.db, a, clock.now(), ALIVE_MS);
     await alive();
     await retireDaemon(database.db, a, clock.now());
-    await expect(alive()).rejects.toMatchObject(lost);
+    await expect(alive()).rejects.toMatchObject(unproved);
   });
 });
 
 it('A daemon whose registration was lost in a failover is registered again by its heartbeat', async () => {
-  const alive = () => database.db.begin((tx) => assertDaemonAlive(tx, a, clock.now()));
+  const alive = () => database.db.begin((tx) => assertProved(tx, a, clock.now()));
   await database.owner.sql`delete from tallyhook.daemons where id = ${a.id}`;
-  await expect(alive()).rejects.toMatchObject(lost);
+  await expect(alive()).rejects.toMatchObject(unproved);
   expect(await keepAlive(database.db, a, clock.now(), ALIVE_MS)).toHaveLength(2);
   await alive();
 });

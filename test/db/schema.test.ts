@@ -31,7 +31,10 @@ const columnLine = (name: string, type: string, notNull: boolean) =>
   `${name} ${type.replace(/\s/g, '')}${notNull ? ' not null' : ''}`;
 
 /** How the catalogue spells the types that drizzle abbreviates. */
-const SPELLED: Record<string, string> = { 'timestamptz(3)': 'timestamp(3) with time zone' };
+const SPELLED: Record<string, string> = {
+  'timestamptz(3)': 'timestamp(3) with time zone',
+  'timestamptz(6)': 'timestamp(6) with time zone',
+};
 
 describe('The schema', () => {
   it('The schema is the committed one', async () => {

@@ -3,7 +3,7 @@
  * database. Rigs add the stages that they are about.
  */
 import type { Db } from '../../src/db/connect.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
+import { keepAlive, registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, pause as kernelPause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { type Log, makeLog } from '../../src/kernel/log.ts';
@@ -26,6 +26,8 @@ export interface StageOptions {
   fanOut?: FanOut;
   settings?: Partial<OperationsSettings>;
   pause?: typeof kernelPause;
+  /** Proves the database to the daemon again; by default at once. */
+  prove?: () => Promise<unknown>;
   /** Rows of one batch of the ledger at most. */
   batchMax?: number;
 }
@@ -40,6 +42,7 @@ export async function openStages(db: Db, options: StageOptions) {
   const settings = { ...operationsDefaults, ...options.settings };
   const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, settings, pause },
+    prove: options.prove ?? (() => keepAlive(db, daemon, clock.now(), aliveMs)),
   });
   const effectSettings = settings.effects;
   const ledger = makeLedger({ db, daemon, clock, effectSettings, log, batchMax });

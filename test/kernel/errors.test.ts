@@ -36,6 +36,7 @@ const CONTRACT: Record<string, number> = {
   upstream_throttled: 429,
   too_many_requests: 429,
   database_unavailable: 503,
+  database_unproved: 503,
   not_ready: 503,
   shutting_down: 503,
   upstream_unreadable: 502,

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { WRITER } from '../../src/db/access/roles.ts';
 import { connect } from '../../src/db/connect.ts';
-import { retireDaemon } from '../../src/db/leases.ts';
 import {
   findByIdempotencyKey,
   findOperation,
@@ -10,7 +9,7 @@ import {
   listSends,
   listTransitions,
 } from '../../src/operations/operations.ts';
-import { ALIVE_MS, conclusion, useOperations, write } from './rig.ts';
+import { conclusion, useOperations, write } from './rig.ts';
 
 const rig = useOperations();
 const many = <T>(count: number, make: (i: number) => Promise<T>) =>
@@ -75,14 +74,6 @@ describe('Recording', () => {
     } finally {
       await pool.end();
     }
-  });
-
-  it('A daemon that no longer counts as alive records nothing', async () => {
-    await retireDaemon(rig.database.db, { id: rig.other.id, epoch: 0n }, rig.clock.now());
-    await expect(rig.record({}, rig.other)).rejects.toMatchObject({ code: 'lease_lost' });
-    await rig.record();
-    rig.clock.advance(ALIVE_MS);
-    await expect(rig.record()).rejects.toMatchObject({ code: 'lease_lost' });
   });
 
   it('Each resend is a row with the proof that allows it', async () => {

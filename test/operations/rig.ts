@@ -43,6 +43,7 @@ const EFFECTS = {
 export interface DaemonOptions {
   fanOut?: FanOut;
   settings?: Partial<OperationsSettings>;
+  prove?: () => Promise<unknown>;
 }
 
 export interface TestDaemon {
@@ -99,8 +100,8 @@ function actionsOf(rig: Opened) {
       const { clock } = rig;
       const { counted, begun } = counting(db);
       const settings = { effects: EFFECTS, ...options.settings };
-      const { fanOut = async () => {} } = options;
-      const deps = { clock, pause: clock.pause, aliveMs: ALIVE_MS, fanOut, settings };
+      const { fanOut = async () => {}, prove } = options;
+      const deps = { clock, pause: clock.pause, aliveMs: ALIVE_MS, fanOut, settings, prove };
       const { operations, daemon } = await openStages(counted, deps);
       return { id: daemon.id, operations, begun };
     },

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
+import { keepAlive, registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { must } from '../../src/kernel/errors.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
@@ -70,6 +70,7 @@ export async function openRig({
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings },
+    prove: () => keepAlive(db, daemon, clock.now(), 1e12),
     // Conflicting writes are sent at once, marked ambiguous.
     settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
   });

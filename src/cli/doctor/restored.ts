@@ -45,11 +45,11 @@ export async function runRestored(options: Options): Promise<number> {
   const reason = options.release?.trim();
   if (reason === '') throw new Failure('bad_setting', '--release needs a reason');
   const { listing, released } = await withDatabase(async (database, config) => {
-    const { makeIdentityCheck } = await identityTools();
+    const { makeIdentityProof } = await identityTools();
     const { dataDir } = config;
-    const identity = makeIdentityCheck({ database, dataDir, log: makeLog('fatal') });
-    await identity.check();
-    await identity.count();
+    const identity = makeIdentityProof({ database, dataDir, log: makeLog('fatal') });
+    await database.db.begin((tx) => identity.prove(tx));
+    await identity.note();
     const listing = await list(database, config, options);
     const { sendQueued = false } = options;
     const order = { by: userInfo().username, reason: reason ?? '', sendQueued };

@@ -4,6 +4,7 @@
  * stop, and the next one waits for it. A failed pass is logged, counted and retried with growing
  * pauses.
  */
+import { isAway } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, monotonicMs, pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
@@ -32,6 +33,9 @@ export interface Schedule {
    */
   stop(): Promise<void>;
 }
+
+/** The worker that proves the database; woken as soon as another one finds it away. */
+export const HEARTBEAT = 'heartbeat';
 
 const RETRY_MS = 100;
 const RETRY_MAX_MS = 5_000;
@@ -66,6 +70,7 @@ export function makeSchedule(deps: {
         metrics.passFailures.inc({ worker: worker.name });
         log.error({ err: error, worker: worker.name, failures }, 'worker pass failed');
         waitMs = Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** Math.min(failures, 10));
+        if (isAway(error)) signals.get(HEARTBEAT)?.set();
       }
       metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
       // A wake-up does not shorten the pause after a failure.

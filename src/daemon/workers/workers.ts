@@ -16,12 +16,11 @@ import type { Reports } from '../../reports/reports.ts';
 import { countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
-import type { IdentityCheck } from '../identity.ts';
 import type { Service } from '../service.ts';
 import { gaugesWorker } from './gauges.ts';
 import { housekeepingWorker } from './housekeeping.ts';
 import { sampleWorker } from './sample.ts';
-import type { Worker } from './schedule.ts';
+import { HEARTBEAT, type Worker } from './schedule.ts';
 import { verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
@@ -41,7 +40,6 @@ interface Deps {
   outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
   heartbeat: Heartbeat;
-  identity: IdentityCheck;
   metrics: Metrics;
   /** Notified when events were numbered. */
   feed: Notifier;
@@ -69,24 +67,16 @@ function stageWorkers(deps: Deps): Worker[] {
   ];
 }
 
+/** While the database is away; other daemons send nothing until this one has proved it. */
+const AWAY_MS = 500;
+
 /** Workers that every daemon runs, with any roles. */
-function presenceWorkers({ config, heartbeat, identity, observer }: Deps): Worker[] {
+function presenceWorkers({ config, heartbeat, observer }: Deps): Worker[] {
   return [
     {
-      name: 'heartbeat',
+      name: HEARTBEAT,
       intervalMs: config.daemon.heartbeat_timeout_ms / 3,
-      pass: async () => {
-        await heartbeat.beat();
-        return undefined;
-      },
-    },
-    {
-      name: 'identity',
-      intervalMs: config.daemon.heartbeat_timeout_ms / 3,
-      pass: async () => {
-        await identity.count();
-        return undefined;
-      },
+      pass: async (now) => ((await heartbeat.beat()) === 'away' ? now + AWAY_MS : undefined),
     },
     {
       name: 'poll_minutes',
@@ -104,17 +94,13 @@ function gatewayWorkers(deps: Deps): Worker[] {
   return [queueWorker(deps), ...(sampleWrite ? [sampleWorker(sampleWrite, deps)] : [])];
 }
 
-function queueWorker({ identity, gateway }: Deps): Worker {
+function queueWorker({ gateway }: Deps): Worker {
   return {
     name: 'queue',
     intervalMs: 1_000,
     // One pass may send several writes, each up to its own deadline.
     timeoutMs: 600_000,
-    pass: async (now, signal) => {
-      // A standby may have been promoted since the last pass.
-      await identity.check();
-      return (await gateway.runQueue(now, signal)).nextAt;
-    },
+    pass: async (now, signal) => (await gateway.runQueue(now, signal)).nextAt,
   };
 }
 

@@ -6,8 +6,8 @@
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Db } from '../connect.ts';
-import { DatabaseError, toDatabaseError } from '../sqlstate.ts';
+import { must } from '../../kernel/errors.ts';
+import type { Queryable } from '../connect.ts';
 
 /** What is null could not be read and is not compared. */
 export interface Identity {
@@ -20,48 +20,20 @@ export interface Identity {
   file: string | null;
 }
 
-/** insufficient_privilege, undefined_function, feature_not_supported; the last on a standby. */
-const NOT_READABLE = new Set(['42501', '42883', '0A000', '55000']);
-
 /**
  * Every login may read these on Postgres 15 to 18 unless the right was revoked. Some hosts do: then
  * a restored dump is recognised by the oid alone, which differs unless both clusters made as many
- * databases before, and a failover is not noticed without the second.
+ * databases before, and a failover is not noticed without the timeline.
  * @param folder the data of the embedded server
  */
-export async function readIdentity(db: Db, folder: string | undefined): Promise<Identity> {
-  const { sql } = db;
+export async function readIdentity(
+  { sql }: Queryable,
+  folder: string | undefined,
+): Promise<Identity> {
   const file = folder === undefined ? null : String((await stat(fileIn(folder))).ino);
-  const system = sql`(select system_identifier::text from pg_control_system())`;
-  const oid = sql`(select oid::text from pg_database where datname = current_database())`;
-  const table = sql`to_regclass('tallyhook.installation')::oid::text`;
-  // The timeline that is written now; the control file still names the former one for minutes.
-  const timeline = sql`substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`;
-  const [row] = await readable(sql<Omit<Identity, 'file'>[]>`
-    select ${system} as system, ${oid} as oid, ${timeline} as timeline, ${table} as table`);
-  if (row) return { ...row, file };
-  const one = async (value: typeof system) => {
-    const [found] = await readable(sql<{ value: string | null }[]>`select ${value} as value`);
-    return found?.value ?? null;
-  };
-  return {
-    system: await one(system),
-    oid: await one(oid),
-    timeline: await one(timeline),
-    table: await one(table),
-    file,
-  };
-}
-
-/** No rows for what this login or this host does not let us read. */
-async function readable<Row>(statement: PromiseLike<Row[]>): Promise<Row[]> {
-  try {
-    return [...(await statement)];
-  } catch (raw) {
-    const error = toDatabaseError(raw);
-    if (error instanceof DatabaseError && NOT_READABLE.has(error.code)) return [];
-    throw error;
-  }
+  const [row] = await sql<Omit<Identity, 'file'>[]>`
+    select system, oid, timeline, "table" from tallyhook.database_identity()`;
+  return { ...must(row, 'identity of the database'), file };
 }
 
 function fileIn(folder: string): string {

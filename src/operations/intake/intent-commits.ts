@@ -3,10 +3,10 @@
  * of one group that conflict with each other go into different commits.
  */
 import type { Db } from '../../db/connect.ts';
-import type { Daemon } from '../../db/leases.ts';
+import { type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
 import { isAway, isTooSlow } from '../../db/sqlstate.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
@@ -28,7 +28,7 @@ import { type Attempt, type Intent, type RecordRow, recordIntents } from './stor
 import type { UnconfirmedIntents } from './unconfirmed.ts';
 
 export type Verdict =
-  | { verdict: Exclude<RecordRow['result'], 'others_open' | 'throttled' | 'lease_lost'> }
+  | { verdict: Exclude<RecordRow['result'], 'others_open' | 'throttled' | 'unproved'> }
   /** The service asked writes to wait until then. */
   | { verdict: 'throttled'; until: Instant }
   /** The open writes that this commit found on its wallets and token, or recorded there. */
@@ -57,45 +57,26 @@ export interface Candidate extends WriteImpact {
  */
 const COMMIT_WITHIN_MS = 15_000;
 
-/** A commit throws `lease_lost` once this daemon is no longer counted as alive. */
-export function intentCommits(deps: {
+interface Deps extends ProveDeps {
   db: Db;
-  clock: Clock;
   daemon: Daemon;
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
   inFlight: WritesInFlight;
   metrics: Pick<Metrics, 'operations'>;
-}) {
-  const { db, daemon, clock, settings, unconfirmed, inFlight, metrics } = deps;
+}
+
+export function intentCommits(deps: Deps) {
+  const { daemon, settings, inFlight, metrics } = deps;
   return groupCommit<Candidate, Verdict>(
     async (group) => {
-      const at = clock.now();
-      const attempts = attemptsOf(group, at, inFlight);
-      const rows = await db
-        .single(
-          (q) =>
-            recordIntents(q, {
-              ...{ attempts: [...attempts.values()], at },
-              ...{ daemonId: daemon.id, epoch: daemon.epoch, queueMax: settings.queueMax },
-            }),
-          COMMIT_WITHIN_MS,
-        )
-        .catch((error) => {
-          // The commit may have happened, or may still happen.
-          if (isAway(error)) unconfirmed.add([...attempts.values()], at);
-          throw error;
-        });
-      if (rows[0]?.result === 'lease_lost')
-        throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
-      const rowsByIndex = new Map(rows.map((row) => [row.n, row]));
-      const results = [...attempts].flatMap(([candidate, attempt], n): Result[] => {
-        const row = rowsByIndex.get(n);
-        return row ? [{ candidate, attempt, row }] : [];
-      });
+      const results = await whenProved(deps, () => commit(deps, group));
       for (const { candidate, row } of results) {
         const state = row.result;
-        if (state === 'sending') inFlight.add(inFlightOf(candidate));
+        if (state === 'sending') {
+          inFlight.add(inFlightOf(candidate));
+          daemon.lastSend = { operationId: candidate.intent.id, n: 1 };
+        }
         if (state === 'sending' || state === 'queued')
           metrics.operations.inc({ kind: candidate.intent.kind, state });
       }
@@ -106,6 +87,27 @@ export function intentCommits(deps: {
     // time out again.
     (error) => !isAway(error) && !isTooSlow(error) && !(error instanceof Failure),
   );
+}
+
+/** @throws Failure `database_unproved`: nothing was recorded */
+async function commit(deps: Deps, group: readonly Candidate[]): Promise<Result[]> {
+  const { db, clock, daemon, settings, unconfirmed, inFlight } = deps;
+  const at = clock.now();
+  const attempts = attemptsOf(group, at, inFlight);
+  const input = { attempts: [...attempts.values()], at, daemon, queueMax: settings.queueMax };
+  const rows = await db
+    .single((q) => recordIntents(q, input), COMMIT_WITHIN_MS)
+    .catch((error) => {
+      // The commit may have happened, or may still happen.
+      if (isAway(error)) unconfirmed.add(input.attempts, at);
+      throw error;
+    });
+  if (rows[0]?.result === 'unproved') throw new Failure('database_unproved');
+  const rowsByIndex = new Map(rows.map((row) => [row.n, row]));
+  return [...attempts].flatMap(([candidate, attempt], n): Result[] => {
+    const row = rowsByIndex.get(n);
+    return row ? [{ candidate, attempt, row }] : [];
+  });
 }
 
 interface Result {
@@ -146,7 +148,7 @@ function union(one: readonly SentWrite[], other: readonly SentWrite[]): SentWrit
 function verdictOf({ row: { result, open }, attempt }: Result): Verdict {
   switch (result) {
     case 'others_open':
-    case 'lease_lost':
+    case 'unproved':
       return { verdict: 'retry' };
     case 'throttled':
       return { verdict: 'throttled', until: Number(open) };

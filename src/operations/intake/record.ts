@@ -4,9 +4,9 @@
  * marked ambiguous, or refused, as configured.
  */
 import type { Db } from '../../db/connect.ts';
-import type { Daemon } from '../../db/leases.ts';
+import type { Daemon, ProveDeps } from '../../db/leases.ts';
 import { isAway } from '../../db/sqlstate.ts';
-import { type Clock, type Instant, pause as kernelPause } from '../../kernel/clock.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
@@ -45,15 +45,13 @@ export type Recorded =
   /** Nothing was recorded: this operation holds the idempotency key. */
   | { held: reads.KeyedOperation };
 
-interface Deps {
+interface Deps extends ProveDeps {
   db: Db;
-  clock: Clock;
   ids: Ids;
   daemon: Daemon;
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
   metrics: Pick<Metrics, 'operations'>;
-  pause?: typeof kernelPause;
 }
 
 interface Waits {
@@ -69,7 +67,7 @@ interface Waits {
 const RECHECKS_MAX = 5;
 
 export function makeIntentRecorder(deps: Deps) {
-  const { db, clock, ids, settings, pause = kernelPause } = deps;
+  const { db, clock, ids, settings, pause } = deps;
   const waitQueue = makeWaitQueue({
     max: settings.waitingMax,
     maxPerName: settings.refuseConflicts ? settings.waitingMax : OPEN_MAX,

@@ -3,6 +3,7 @@
  * round trip.
  */
 import { asJson, type Queryable } from '../../db/connect.ts';
+import type { Daemon } from '../../db/leases.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { RecordedEffects } from '../effects/effects.ts';
@@ -64,7 +65,7 @@ export interface RecordRow {
     | 'queue_full'
     | 'throttled'
     | 'others_open'
-    | 'lease_lost';
+    | 'unproved';
   /** The open writes of `others_open`, or the deadline of `throttled`. */
   open: Json;
 }
@@ -75,18 +76,19 @@ export async function recordIntents(
   input: {
     attempts: readonly Attempt[];
     at: Instant;
-    daemonId: string;
-    epoch: bigint;
+    daemon: Daemon;
     queueMax: number;
   },
 ): Promise<RecordRow[]> {
-  const { attempts, at, daemonId, epoch } = input;
+  const { attempts, at, daemon } = input;
+  const { id, epoch, lastSend } = daemon;
   const names = [...new Set(attempts.flatMap((attempt) => attempt.names))];
   const mayQueue = attempts.some(({ intent }) => intent.expiresAt !== null);
   return db.sql<RecordRow[]>`
     select n, result, open from tallyhook.record_intents(
       ${asJson(attempts.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
-      ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? input.queueMax : null}::int)`;
+      ${id}, ${epoch.toString()}::bigint, ${lastSend?.operationId ?? null}::text,
+      ${lastSend?.n ?? null}::int, ${mayQueue ? input.queueMax : null}::int)`;
 }
 
 function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {

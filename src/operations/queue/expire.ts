@@ -4,7 +4,7 @@
  * commit with its event.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import type { Daemon } from '../../db/leases.ts';
+import { assertProved, type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
@@ -17,7 +17,7 @@ import { lockMaySent, lockOverdue, lockUnconfirmed } from './store.ts';
 const ABANDONED_GRACE_MS = 60_000;
 const PASS_MAX = 100;
 
-interface Deps extends TransitionDeps {
+interface Deps extends TransitionDeps, ProveDeps {
   db: Db;
   daemon: Daemon;
   outbox: Outbox;
@@ -26,10 +26,10 @@ interface Deps extends TransitionDeps {
 
 /** One pass; returns how many operations changed. */
 export async function endOverdue(deps: Deps, now: Instant): Promise<number> {
-  const { db, daemon, unconfirmed } = deps;
+  const { db, clock, daemon, unconfirmed } = deps;
   const abandonedMoves = await abandoned(deps, now);
   const unconfirmedIds = unconfirmed.ids(now);
-  const { moved, found } = await db.begin(async (tx) => {
+  const end = async (tx: Tx) => {
     const found =
       unconfirmedIds.length === 0 ? [] : await lockUnconfirmed(tx, unconfirmedIds, daemon.id);
     const overdue = await lockOverdue(tx, now, PASS_MAX);
@@ -40,8 +40,12 @@ export async function endOverdue(deps: Deps, now: Instant): Promise<number> {
       ...overdue.map(({ id, why }) => notSent(id, why, daemon, now)),
       ...maySent.map((queued) => possiblySent(queued, daemon, now)),
     ];
-    return { moved: moves.length === 0 ? 0 : await moveAndEmit(tx, deps, moves), found };
-  });
+    if (moves.length === 0) return { moved: 0, found };
+    // A copy of the database may show as unsent what was sent.
+    await assertProved(tx, daemon, clock.now());
+    return { moved: await moveAndEmit(tx, deps, moves), found };
+  };
+  const { moved, found } = await whenProved(deps, () => db.begin(end));
   unconfirmed.remove(found);
   return moved;
 }

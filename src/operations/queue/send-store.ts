@@ -27,9 +27,20 @@ export function isThrottled({ sql }: Queryable, at: Instant) {
     where name = 'app-write' and blocked_until > ${isoText(at)})`;
 }
 
+/** Whether this send was recorded in this database. */
+export async function hasSend(
+  db: Queryable,
+  { operationId, n }: { operationId: string; n: number },
+): Promise<boolean> {
+  const rows = await db.sql`
+    select 1 as one from tallyhook.sends where operation_id = ${operationId} and n = ${n}`;
+  return rows.length > 0;
+}
+
 /**
- * Records one more send of the operation. False when it may not be sent again: another daemon sends
- * it, its deadline has passed, its outcome is known, or the service asked writes to wait.
+ * Records one more send of the operation; returns its number. Undefined when it may not be sent
+ * again: another daemon sends it, its deadline has passed, its outcome is known, or the service
+ * asked writes to wait.
  */
 export async function insertSend(
   tx: Tx,
@@ -41,7 +52,7 @@ export async function insertSend(
     deadlineAt: Instant;
     after: string;
   },
-): Promise<boolean> {
+): Promise<number | undefined> {
   const at = isoText(send.startedAt);
   const rows = await tx.sql<{ n: number }[]>`
     insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
@@ -53,5 +64,5 @@ export async function insertSend(
     where o.id = ${send.operationId} and o.state = 'sending' and o.daemon_id = ${send.daemonId}
       and o.send_deadline_at > ${at} and not ${isThrottled(tx, send.startedAt)}
     returning n`;
-  return rows.length === 1;
+  return rows[0]?.n;
 }

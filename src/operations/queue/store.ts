@@ -10,6 +10,8 @@ import { isThrottled } from './send-store.ts';
 /** A queued write that was moved to `sending`, with the request to send. */
 export interface QueuedSend {
   id: string;
+  /** The number of the send. */
+  n: number;
   kind: Kind;
   owner: string;
   keyId: string;
@@ -114,6 +116,7 @@ export async function sendQueued(
           where p.operation_id = m.id), ${at}, m.send_deadline_at, ${send.daemonId},
         ${send.epoch.toString()}::bigint, 'queued'
       from moved m
+      returning operation_id, n
     ), effects as (
       update tallyhook.operation_effects e set phase = 'open'
       from moved m where e.operation_id = m.id
@@ -126,10 +129,10 @@ export async function sendQueued(
           select m.key_id, m.usage_hour, m.usage from moved m`,
       )}
     )
-    select m.id, m.kind, m.owner, m.key_id, m.idempotency_key,
+    select m.id, s.n, m.kind, m.owner, m.key_id, m.idempotency_key,
       m.reference, m.method, m.path, m.content_type, m.request_body as body,
       m.send_deadline_at, m.expires_at
-    from moved m order by m.recorded_at, m.id`;
+    from moved m join s on s.operation_id = m.id order by m.recorded_at, m.id`;
 }
 
 /** Whether the key of operation `o` was revoked; its queued writes are not sent any more. */

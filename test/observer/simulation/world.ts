@@ -122,6 +122,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, addDuePostings, metrics: makeMetrics() },
+    prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
     settings: { ...operationsDefaults, effects: PLAIN },
   });
   const reconciler = makeReconciler({

@@ -2,7 +2,7 @@
 
 import { makePreImages } from '../../../src/daemon/observations/first-poll.ts';
 import type { Db } from '../../../src/db/connect.ts';
-import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
+import { type Daemon, keepAlive, registerDaemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';
 import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
 import type { Clock } from '../../../src/kernel/clock.ts';
@@ -233,6 +233,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const metrics = makeMetrics();
   const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, pause: time.pause },
+    prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
     settings: {
       ...operationsDefaults,
       ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 * plan.apps },
