@@ -264,6 +264,7 @@ CREATE TABLE "tallyhook"."targets" (
 	"idle" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"failures" integer DEFAULT 0 NOT NULL,
+	"refused_at" timestamptz(3),
 	"last_started_at" timestamptz(3),
 	"last_result" text,
 	"last_record" jsonb,

@@ -550,6 +550,7 @@ create table tallyhook.targets (
   idle boolean not null default false,
   lease_until timestamp(3) with time zone,
   failures integer not null default 0,
+  refused_at timestamp(3) with time zone,
   last_started_at timestamp(3) with time zone,
   last_result text,
   last_record jsonb,

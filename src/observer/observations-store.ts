@@ -71,7 +71,8 @@ async function recordInconclusive(
   await sql`
     with failed as (
       update tallyhook.targets set lease_until = null, next_poll_at = ${isoText(nextPollAt)},
-        failures = failures + 1
+        failures = failures + 1, refused_at = case when ${cause === 'unconfirmed'}
+          then coalesce(refused_at, ${isoText(startedAt)}::timestamptz) else refused_at end
       where name = ${target} returning failures
     )
     insert into tallyhook.observations (id, target, kind, started_at, first_ended_at,
@@ -132,7 +133,9 @@ async function recordConclusive(
       values ${lessonRow(sql, true, same)}, ${lessonRow(sql, false, changed)}
     )
     update tallyhook.targets t set lease_until = null, next_poll_at = l.next_poll_at,
-      pending = false, failures = 0, last_result = ${result}, last_record = ${json}::jsonb,
+      pending = false, failures = 0,
+      refused_at = ${result === 'absent' ? started : null}::timestamptz,
+      last_result = ${result}, last_record = ${json}::jsonb,
       last_started_at = ${started}, observation_id = k.id, observation_started_at = k.started_at,
       changes = coalesce(l.changes, t.changes),
       changes_over_s = coalesce(l.seconds, t.changes_over_s),

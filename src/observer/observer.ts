@@ -7,6 +7,7 @@ import type { Db, Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { QuotaStore } from '../upstream/upstream.ts';
+import { type Readable, withConfirmedAbsence } from './absence.ts';
 import * as observations from './observations-store.ts';
 import { openOperationSearch } from './open-operations.ts';
 import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
@@ -28,6 +29,7 @@ import { type TargetRef, targetName, toTarget } from './targets.ts';
 import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
 
+export type { Readable } from './absence.ts';
 export { countBacklog, countLate, countTargets, type ObserverBacklog } from './counts-store.ts';
 export {
   deferObservation,
@@ -89,7 +91,7 @@ export interface Observer extends Watches {
   /** Adds the requests of this daemon since the last call, and the present delay, to the minute. */
   sampleMinute(now: Instant): Promise<void>;
   /** Records a passive observation, if the target is polled. */
-  noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
+  noteRead(ref: Readable, observation: TargetObservation): Promise<void>;
 }
 
 /**
@@ -200,11 +202,14 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
       return on.single((q) => store.addForFirstPoll(q, toTarget(ref), times));
     },
     sampleMinute: makeSamples(db, upstream.budget, pricing),
-    async noteRead(ref, seen) {
+    async noteRead(ref, read) {
       const target = targetName(ref);
-      if (seen.result === 'inconclusive' || reading.has(target)) return;
+      if (reading.has(target)) return;
       reading.add(target);
       try {
+        const { pollTimeoutMs } = settings;
+        const seen = await withConfirmedAbsence({ ...deps, pollTimeoutMs }, ref, read);
+        if (seen.result === 'inconclusive') return;
         const { startedAt } = seen;
         const record = seen.result === 'seen' ? { ...seen.record } : null;
         const gapMs = { pending: settings.pendingMinMs, steady: settings.steadyMs / 2 };

@@ -1,12 +1,12 @@
 /** Polls targets and records what they show. */
 import type { Db } from '../db/connect.ts';
 import { type Clock, type Instant, pause } from '../kernel/clock.ts';
-import { must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
+import { read, readableOf, withConfirmedAbsence } from './absence.ts';
 import * as observations from './observations-store.ts';
 import { pollListing } from './scans/listing.ts';
 import { scanPages } from './scans/scans.ts';
@@ -43,7 +43,7 @@ export interface PollDeps {
   settings: ObserverSettings;
   pricing: () => Promise<Pricing>;
 }
-export type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
+export type TargetObservation = Observation<WalletRecord | TokenRecord>;
 
 /** Targets claimed at once, and how long a pass goes on claiming while polls are open. */
 const CLAIM_MAX = 16;
@@ -189,13 +189,10 @@ async function poll(
   if (target.kind === 'scan') return runScan(deps, target, stop);
   if (target.kind === 'contract') return runListing(deps, target, stop);
   const { upstream, settings } = deps;
-  const signal = AbortSignal.timeout(settings.pollTimeoutMs);
-  const { contractId: contract, tokenId: token, addr } = target;
-  const priority = target.pending ? 'pending' : 'steady';
-  const seen =
-    target.kind === 'wallet'
-      ? await upstream.account(must(addr, 'address'), priority, signal)
-      : await upstream.token(must(contract, 'contract'), must(token, 'token'), priority, signal);
+  const { pollTimeoutMs } = settings;
+  const ref = readableOf(target);
+  const answer = await read(upstream, ref, target.pending ? 'pending' : 'steady', pollTimeoutMs);
+  const seen = await withConfirmedAbsence({ ...deps, pollTimeoutMs }, ref, answer);
   const unprocessed = await recordPoll(deps, target, seen);
   return { cause: seen.result === 'inconclusive' ? seen.cause : null, unprocessed };
 }

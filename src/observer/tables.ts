@@ -38,6 +38,8 @@ export const targets = tallyhook.table(
     leaseUntil: instant('lease_until'),
     /** Consecutive inconclusive polls. */
     failures: integer().notNull().default(0),
+    /** When it was first refused as absent without confirmation, or was last found absent. */
+    refusedAt: instant('refused_at'),
     /** Of the newest conclusive observation: the start of its request, its result and record. */
     lastStartedAt: instant('last_started_at'),
     lastResult: text('last_result'),

@@ -41,13 +41,13 @@ interface TokensQuery {
 
 /** Each read waits for budget; `signal` ends the wait and the request. None rejects. */
 export interface Reads {
-  /** The wallet with this address. @returns `absent` for 406/398 */
+  /** The wallet with this address. @returns `absent` for 406/398 and 406/199 */
   account(
     addr: string,
     priority: Priority,
     signal?: AbortSignal,
   ): Promise<Observation<WalletRecord>>;
-  /** One token. @returns `absent` for 404, 422, or a refusal whose message says so */
+  /** One token. @returns `absent` for a refusal that names it and says so */
   token(
     contractId: bigint,
     tokenId: bigint,

@@ -53,6 +53,8 @@ export type InconclusiveCause =
   | 'refused'
   /** The service failed: 5xx, 500/999, 500/499. */
   | 'error'
+  /** An absence, while nothing that is known to exist was answered. */
+  | 'unconfirmed'
   /** No request was made: no slot came in time, the signal aborted, or the client is closed. */
   | 'budget';
 

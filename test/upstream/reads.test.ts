@@ -109,19 +109,61 @@ describe('A record in an answer to an app', () => {
   });
 });
 
+const noToken = { field: 'tokenId', validation: 'exists', message: 'no result' };
+const named = (status: number, item: object): Reply => [200, { status, error: [item] }];
+const PATH = '/v1/chain/erc721/3/tokens/9';
+
 describe('A token is', () => {
   it.each<[string, string, Reply]>([
-    ['absent', '404', nftError(404, 'URL does not exist')],
-    ['absent', '422', nftError(422, 'cannot be processed')],
-    ['absent', 'a message', nftError(400, 'The token does not exist')],
+    ['absent', '404 that names it', named(404, { ...noToken, validation: '' })],
+    ['absent', '422 that names it', named(422, noToken)],
+    ['absent', '400 with a message that names it', nftError(400, 'The token does not exist')],
+    ['absent', '404 with a message that names it', nftError(404, 'NFT not found')],
+    ['inconclusive', '404 that names nothing', nftError(404, 'URL does not exist')],
+    ['inconclusive', '404 without a list', [200, { status: 404 }]],
+    ['inconclusive', '404 with an empty list', [200, { status: 404, error: [] }]],
+    ['inconclusive', '422 that names nothing', nftError(422, 'cannot be processed')],
+    ['inconclusive', '422 for another reason', named(422, { ...noToken, validation: 'locked' })],
     ['inconclusive', 'another refusal', nftError(400, 'tokenId must be a number')],
+    ['inconclusive', 'a missing access token', nftError(400, 'The access token does not exist')],
     ['inconclusive', 'another code', accountError(406, 396)],
-    ['inconclusive', "a proxy's 404", [404, '<html>does not exist</html>']],
+    ['inconclusive', "a proxy's 404", [404, '<html>The token does not exist</html>']],
+    [
+      'inconclusive',
+      "a framework's 404",
+      [404, { statusCode: 404, message: `Cannot GET ${PATH}`, error: 'Not Found' }],
+    ],
+    [
+      'inconclusive',
+      "another framework's 404",
+      [404, { timestamp: '2026-01-01', status: 404, error: 'Not Found', path: PATH }],
+    ],
+    [
+      'inconclusive',
+      "a framework's 404 that speaks of a token",
+      [404, { status: 404, message: 'token not found', path: PATH }],
+    ],
+    ['inconclusive', 'a problem document', [404, { type: 'a', title: 'Not Found', status: 404 }]],
+    ['inconclusive', '404 of another family', [404, accountError(404, 404)[1]]],
   ])('%s after %s', async (result, _answer, reply) => {
     const { upstream } = await pollFrom(() => reply);
     const observation = await upstream.token(3n, 9n, 'steady');
     expect(observation.result).toBe(result);
     if (result === 'inconclusive') expect(observation).toMatchObject({ cause: 'refused' });
+  });
+});
+
+describe('A wallet is', () => {
+  it.each<[string, string, Reply]>([
+    ['absent', '406/398', accountError(406, 398)],
+    ['absent', '406/199, withdrawn or under sanction', accountError(406, 199)],
+    ['inconclusive', '406 with a list', nftError(406, '398')],
+    ['inconclusive', '404 of its family', accountError(404, 398)],
+    ['inconclusive', "a framework's 404", [404, { statusCode: 404, message: 'Cannot GET' }]],
+    ['inconclusive', 'another 406', accountError(406, 396)],
+  ])('%s after %s', async (result, _answer, reply) => {
+    const { poll } = await pollFrom(() => reply);
+    expect((await poll()).result).toBe(result);
   });
 });
 
@@ -133,7 +175,6 @@ it('A wallet is absent after 406/398', async () => {
 describe('A poll of a wallet is inconclusive', () => {
   const rows: [string, string, Reply][] = [
     ['refused', 'a wrong path', [404, '<html>no such page</html>']],
-    ['refused', 'a sanction', accountError(406, 199)],
     ['refused', 'a validation error', nftError(400, 'addr is too long')],
     ['refused', '500/997', accountError(500, 997)],
     ['unreadable', 'the record of another wallet', ok({ ...wallet, token_addr: OTHER })],

@@ -12,7 +12,7 @@ import type { Log } from '../../kernel/log.ts';
 import {
   listLastRecords,
   type Observer,
-  type TargetRef,
+  type Readable,
   targetName,
 } from '../../observer/observer.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
@@ -34,7 +34,6 @@ interface LastSeen {
   at: number | null;
   seen: Json;
 }
-type Target = Exclude<TargetRef, { kind: 'contract' }>;
 
 /** Returns the pre-image as JSON, or null for a write without wallets or token. */
 export function makePreImages(deps: Deps): (write: WriteRoute) => Promise<Json> {
@@ -52,13 +51,13 @@ export function makePreImages(deps: Deps): (write: WriteRoute) => Promise<Json> 
   };
 }
 
-function targetsOf({ family, fields }: WriteRoute): Target[] {
+function targetsOf({ family, fields }: WriteRoute): Readable[] {
   if (family === 'nft') {
     const { contractId, tokenId } = fields;
     return contractId == null || tokenId == null ? [] : [{ kind: 'token', contractId, tokenId }];
   }
   const { fromAddr, toAddr } = fields;
-  const wallets = new Map<string, Target>();
+  const wallets = new Map<string, Readable>();
   for (const addr of [fromAddr, toAddr])
     if (addr != null && isAddress(addr) && !wallets.has(addressKey(addr)))
       wallets.set(addressKey(addr), { kind: 'wallet', addr });
@@ -99,7 +98,7 @@ const POLLED_MAX = 10_000;
 const RETRY_MS = 20;
 
 /** Polls a target once, when the budget allows that in time, and waits at most `firstPollMs`. */
-function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | undefined> {
+function makeFirstPolls(deps: Deps): (target: Readable) => Promise<LastSeen | undefined> {
   const { upstream, clock, log, ownWallets, firstPollMs } = deps;
   const { budget } = upstream;
   const inFlight = new Map<string, Promise<LastSeen | undefined>>();
@@ -111,7 +110,7 @@ function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | unde
     if (budget.free() > 0) return 0;
     return Math.max(RETRY_MS, Math.ceil(budget.nextAt() - clock.now()));
   };
-  const run = async (target: Target, name: string): Promise<LastSeen | undefined> => {
+  const run = async (target: Readable, name: string): Promise<LastSeen | undefined> => {
     const until = clock.now() + firstPollMs;
     // A write is not delayed when those that wait already use up the time.
     if (waitMs() + (waiting * 1_000) / budget.ratePerS() > firstPollMs) return undefined;
@@ -128,7 +127,7 @@ function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | unde
     polledAt.set(name, monotonicMs());
     return poll(deps, target, name);
   };
-  const start = (target: Target, name: string): Promise<LastSeen | undefined> | undefined => {
+  const start = (target: Readable, name: string): Promise<LastSeen | undefined> | undefined => {
     const last = polledAt.get(name);
     if (last !== undefined && monotonicMs() - last < POLLED_TTL_MS) return undefined;
     const observation = run(target, name)
@@ -151,8 +150,8 @@ function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | unde
 }
 
 async function poll(
-  { db, observer, upstream, clock, firstPollMs }: Deps,
-  target: Target,
+  { db, observer, upstream, clock, log, firstPollMs }: Deps,
+  target: Readable,
   name: string,
 ): Promise<LastSeen | undefined> {
   // Another daemon may have received a deadline. The observer polls it if this poll fails.
@@ -163,8 +162,12 @@ async function poll(
       ? await upstream.account(target.addr, 'unknown')
       : await upstream.token(target.contractId, target.tokenId, 'unknown');
   if (observation.result === 'inconclusive') return undefined;
-  await observer.noteRead(target, observation);
-  return observation.result === 'seen'
-    ? { name, at: observation.startedAt, seen: { ...observation.record } }
-    : undefined;
+  const noted = observer.noteRead(target, observation);
+  if (observation.result === 'absent') {
+    // The write does not wait until the absence is confirmed.
+    noted.catch((err: unknown) => log.debug({ err }, 'first poll not recorded'));
+    return undefined;
+  }
+  await noted;
+  return { name, at: observation.startedAt, seen: { ...observation.record } };
 }

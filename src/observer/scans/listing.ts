@@ -3,13 +3,15 @@
  * another number of tokens, or the last walk is older than the guaranteed age, every page is read.
  * Each token that is new becomes a target with an observation, so one request serves a hundred
  * tokens. A list may be stale: a known token that it shows otherwise is polled by itself, and so is
- * one that an operation or a watch asks for, or that a walk of a shorter list does not find.
+ * one that an operation or a watch asks for, or that a walk of a shorter list does not find. An
+ * empty list is believed when it is read twice and no token of it is known to exist.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
+import { isListEmpty } from '../absence.ts';
 import { plannedAt, recordObservation } from '../observations-store.ts';
 import { toTarget } from '../targets.ts';
 import { addTargets, type DueTarget, expedite, NEVER } from '../targets-store.ts';
@@ -19,7 +21,7 @@ interface ListingDeps {
   db: Db;
   clock: Clock;
   ids: Ids;
-  upstream: Pick<Upstream, 'tokens' | 'syncQuota'>;
+  upstream: Pick<Upstream, 'account' | 'token' | 'tokens' | 'syncQuota'>;
   /** For one page. */
   pollTimeoutMs: number;
   /** Between whole walks of a list with that many pages. */
@@ -67,6 +69,7 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
     const total = seen.record.total.toString();
     if (!walk) {
       const isOld = clock.now() >= (listing.walkedAt ?? 0) + deps.walkEveryMs(lastPage);
+      if (seen.record.total === 0n) return ended(...(await whenEmpty(deps, target, listing, seen)));
       if (lastPage > 1 && listing.total === total && !isOld) return ended({ walk: null });
       const known = await store.countPresent(db, contractId);
       const isShorter = seen.record.total < known && known <= COMPARED_MAX;
@@ -84,6 +87,26 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
     walk = { ...walk, page: walk.page + 1 };
   }
   return ended({ walk });
+}
+
+/** What follows from an empty list, and why it is inconclusive. */
+async function whenEmpty(
+  deps: ListingDeps,
+  target: DueTarget,
+  listing: store.Listing,
+  { startedAt, endedAt }: Observation<TokenPage>,
+): Promise<[Partial<store.Listing>, string | null]> {
+  const { db, clock } = deps;
+  const contractId = target.contractId ?? 0n;
+  // These are polled, so that the list is believed once they are gone.
+  const known = await store.listPresent(db, contractId, null);
+  await expedite(db, new Map(known.map((name) => [name, clock.now()])));
+  if (known.length > 0 || !(await isListEmpty(deps, contractId)))
+    return [{ walk: null, total: null }, 'unconfirmed'];
+  const total = '0';
+  if (listing.total !== total) return [{ walk: null, total }, null];
+  const listedAt = listing.listedAt ?? endedAt;
+  return [{ walk: null, total, walkedAt: startedAt, listedAt }, null];
 }
 
 async function readPage(

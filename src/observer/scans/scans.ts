@@ -9,8 +9,9 @@ import { addressKey } from '../../kernel/addresses.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, Upstream } from '../../upstream/upstream.ts';
+import { isListEmpty } from '../absence.ts';
 import { listObservations, type ObservationRow } from '../observations-store.ts';
-import type { DueTarget } from '../targets-store.ts';
+import { type DueTarget, expedite } from '../targets-store.ts';
 import {
   afterPage,
   beginScan,
@@ -97,9 +98,13 @@ export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<Scan
     );
     const kept = matches.filter(({ tokenId }) => !known.has(tokenId));
     const step = afterPage(progress, page.record, page, kept);
-    if (step.step === 'complete') return finish(deps, target, step.progress);
+    if (step.step === 'complete')
+      return (await isTrue(deps, target, step.progress))
+        ? finish(deps, target, step.progress)
+        : giveUp(deps, target, { ...step.progress, cause: 'unconfirmed' }, page.endedAt);
     if (step.step === 'next') progress = step.progress;
-    else if (progress.restarts >= RESTARTS_MAX) return giveUp(deps, target, progress, page.endedAt);
+    else if (progress.restarts >= RESTARTS_MAX)
+      return giveUp(deps, target, { ...progress, cause: 'moving' }, page.endedAt);
     else {
       const lastPage = progress.down ? Math.max(1, step.lastPage) : undefined;
       progress = beginScan(mints, clock.now(), progress.restarts + 1, lastPage);
@@ -158,11 +163,27 @@ async function interrupted(
 async function giveUp(
   { db }: ScanDeps,
   target: DueTarget,
-  { startedAt }: ScanProgress,
+  { startedAt, cause }: ScanProgress & { cause: 'moving' | 'unconfirmed' },
   endedAt: Instant,
 ): Promise<ScanPass> {
   await store.saveProgress(db, target.name, null, undefined);
-  return { ended: true, observation: { ...base(target), startedAt, endedAt, cause: 'moving' } };
+  return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
+}
+
+/**
+ * False of an empty list while tokens are known that it should show. These are polled, so that it
+ * is believed once they are gone.
+ */
+async function isTrue(
+  deps: ScanDeps,
+  { contractId, addr }: DueTarget,
+  { list }: ScanProgress,
+): Promise<boolean> {
+  if (list?.total !== '0') return true;
+  const { db, clock } = deps;
+  const known = await store.listPresent(db, contractId ?? 0n, addr);
+  await expedite(db, new Map(known.map((name) => [name, clock.now()])));
+  return known.length === 0 && isListEmpty(deps, contractId ?? 0n);
 }
 
 async function finish(

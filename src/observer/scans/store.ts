@@ -1,5 +1,6 @@
 /** SQL of scans and of listings. */
 import { asJson, type Queryable } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ScanProgress, UnknownMint } from './rule.ts';
 
@@ -7,6 +8,8 @@ import type { ScanProgress, UnknownMint } from './rule.ts';
 const UNKNOWN_MAX = 500;
 /** The newest writes in a contract, among which answered mints are looked for. */
 const WRITES_SEARCHED_MAX = 1_000;
+/** Known tokens that are polled when a list shows none. */
+const PRESENT_MAX = 100;
 
 /** Sequential mints of a contract with an open outcome and no known token id, oldest first. */
 export async function listUnknownMints(db: Queryable, contractId: bigint): Promise<UnknownMint[]> {
@@ -154,6 +157,20 @@ export async function countPresent(db: Queryable, contractId: bigint): Promise<b
     select count(*)::bigint as count from tallyhook.tokens
     where contract_id = ${contractId.toString()}::numeric and presence = 'present'`;
   return rows[0]?.count ?? 0n;
+}
+
+/** Names of some tokens of a contract that exist, as far as known, by their creator if given. */
+export async function listPresent(
+  { sql }: Queryable,
+  contractId: bigint,
+  creator: string | null,
+): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select 'token:' || contract_id || ':' || token_id as name from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and presence = 'present'
+      and ${creator === null ? sql`true` : sql`lower(creator) = ${addressKey(creator)}`}
+    limit ${PRESENT_MAX}`;
+  return rows.map(({ name }) => name);
 }
 
 /** Makes a poll due of each known token of a contract that is not among these. */

@@ -9,6 +9,7 @@ import { must } from '../../kernel/errors.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
+import { read, readableOf } from '../absence.ts';
 import {
   afterProbe,
   announcementFields,
@@ -64,12 +65,11 @@ export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
 async function readOne({ db, upstream, settings }: Deps): Promise<void> {
   const target = await store.findReadable(db);
   if (!target) return;
-  const signal = AbortSignal.timeout(settings.pollTimeoutMs);
-  const { kind, addr, contractId, tokenId } = target;
-  if (kind === 'wallet') await upstream.account(must(addr, 'address'), 'unknown', signal);
-  else if (kind === 'token')
-    await upstream.token(must(contractId, 'contract'), must(tokenId, 'token'), 'unknown', signal);
-  else await upstream.tokens(must(contractId, 'contract'), { page: 1 }, 'unknown', signal);
+  const { pollTimeoutMs } = settings;
+  if (target.kind !== 'contract')
+    return void (await read(upstream, readableOf(target), 'unknown', pollTimeoutMs));
+  const contractId = must(target.contractId, 'contract');
+  await upstream.tokens(contractId, { page: 1 }, 'unknown', AbortSignal.timeout(pollTimeoutMs));
 }
 
 async function saveProbe(

@@ -61,7 +61,7 @@ export async function evaluateToken(
     const other = isOurs ? 'unknown' : 'external';
     events.push(...changeEvents(token, { before, isNew, other }, operations, observation));
   }
-  const gone = !seen && before?.absentSince != null;
+  const gone = !seen && isSecond(observation, before);
   if (gone && before?.presence === 'present')
     events.push(burnedEvent(token, before, operations, observation));
   const state: ObservedToken | 'absent' = seen ?? 'absent';
@@ -147,6 +147,11 @@ function presentToken(
   };
 }
 
+/** Whether an absence confirms an earlier one, which it must not overlap. */
+function isSecond({ startedAt }: UnprocessedObservation, before: Token | undefined): boolean {
+  return before?.absentSince != null && startedAt > before.absentSince;
+}
+
 /** The first absence is recorded; the second one confirms it. */
 function absentToken(
   token: { contractId: bigint; tokenId: bigint },
@@ -163,7 +168,7 @@ function absentToken(
     locked: null,
     lastTxHash: null,
   };
-  const confirmed = before?.absentSince != null;
+  const confirmed = isSecond(observation, before);
   return {
     ...empty,
     ...NOT_RECORDED,

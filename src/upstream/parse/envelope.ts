@@ -15,10 +15,19 @@ export type Envelope =
       /** The service's own code or detail; else the status as text. */
       code: string;
       message: string;
+      /** The list of section 7.1; empty in every other shape. */
+      items: readonly ErrorItem[];
     }
   /** JSON of another shape. */
   | { shape: 'json'; value: Json }
   | { shape: 'unreadable' };
+
+/** What section 7.1 says of one parameter; a missing text is empty. */
+export interface ErrorItem {
+  message: string;
+  field: string;
+  validation: string;
+}
 
 /** The longest message that is kept, in characters. */
 const MESSAGE_MAX = 1000;
@@ -33,7 +42,8 @@ export function parseEnvelope(body: Uint8Array): Envelope {
   if (status === 200n && data !== undefined && data !== null && !error)
     return { shape: 'success', data };
   if (!error && status < 400n) return { shape: 'json', value };
-  return { shape: 'error', status: Number(status), ...errorOf(value, String(status)) };
+  const items = Array.isArray(error) ? error.flatMap(itemsOf) : [];
+  return { shape: 'error', status: Number(status), items, ...errorOf(value, String(status)) };
 }
 
 /** The data of the success envelope, or the bare JSON with which the authorization host answers. */
@@ -73,12 +83,18 @@ function errorOf(
   return { code: bounded(named ?? String(own ?? status)).slice(0, 64), message: bounded(text) };
 }
 
-/** One item of an error list (section 7.1), with its field. */
+function itemsOf(item: Json): ErrorItem[] {
+  if (!isRecord(item)) return [];
+  const text = (value: Json | undefined) => (typeof value === 'string' ? value : '');
+  const { message, field, validation } = item;
+  return [{ message: text(message), field: text(field), validation: text(validation) }];
+}
+
+/** One item of an error list, with its field. */
 function itemText(item: Json): string {
-  if (!isRecord(item)) return typeof item === 'string' ? item : '';
-  const { message, field } = item;
-  const text = typeof message === 'string' ? message : '';
-  return typeof field === 'string' && field ? `${field}: ${text}` : text;
+  const { message, field } = itemsOf(item)[0] ?? { message: '', field: '' };
+  if (typeof item === 'string') return item;
+  return field ? `${field}: ${message}` : message;
 }
 
 function bounded(text: string): string {

@@ -1,13 +1,15 @@
 /**
  * Classifies the answer to a read. Pure. A read is conclusive only when the complete answer holds
- * the requested record or says that it is absent; every other answer has a cause.
+ * the requested record, or when the service's own error shape names what was requested and says
+ * that it is absent. Every other answer has a cause: a 404 of a framework or a proxy, or one that
+ * names nothing, may as well come from a route that is missing for a moment.
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { ExchangeResult } from '../http/exchange.ts';
 import type { InconclusiveCause, Observation } from '../types.ts';
-import { type Envelope, parseEnvelope, recordIn } from './envelope.ts';
+import { type Envelope, type ErrorItem, parseEnvelope, recordIn } from './envelope.ts';
 import { classifyExchange, rateSignalOf } from './outcome.ts';
 import {
   type MaintenanceRecord,
@@ -32,26 +34,31 @@ export interface RecordParser<T> {
 
 const never = () => false;
 
-/** Section 7.2 has a code for an absent wallet. */
+/** Codes of section 7.2: the wallet is not found, or it is withdrawn or under sanction. */
+const WALLET_ABSENT = new Set(['398', '199']);
+
 export function walletParser(addr: string): RecordParser<WalletRecord> {
   return {
     parse: (data) => {
       const { data: wallet } = walletRecord.safeParse(data);
       return wallet && addressKey(wallet.addr) === addressKey(addr) ? wallet : undefined;
     },
-    isAbsence: ({ status, code }) => status === 406 && code === '398',
+    isAbsence: ({ status, code, items }) =>
+      status === 406 && items.length === 0 && WALLET_ABSENT.has(code),
   };
 }
 
-/** The interface does not show how an absent token reads: by 404, by 422, or by its message. */
+/** Statuses of section 7.1 with which an absent token may read; the interface does not show it. */
+const TOKEN_ABSENT = new Set([400, 404, 406, 422]);
+
 export function tokenParser(contractId: bigint, tokenId: bigint): RecordParser<TokenRecord> {
   return {
     parse: (data) => {
       const { data: token } = tokenRecord.safeParse(data);
       return token?.contractId === contractId && token.tokenId === tokenId ? token : undefined;
     },
-    isAbsence: ({ status, message }) =>
-      status === 404 || status === 422 || ([400, 406].includes(status) && mentionsAbsence(message)),
+    isAbsence: ({ status, items }) =>
+      TOKEN_ABSENT.has(status) && items.some((item) => isTokenAbsent(status, item)),
   };
 }
 
@@ -111,7 +118,7 @@ export function classifyRead<T>(
     return inconclusive(signal.kind, signal.retryAt);
   if (exchanged.end !== 'answered') return inconclusive(failureCause(exchanged));
   const envelope = parseEnvelope(exchanged.answer.body);
-  if (envelope.shape === 'error' && parser.isAbsence(envelope)) {
+  if (envelope.shape === 'error' && exchanged.answer.status < 500 && parser.isAbsence(envelope)) {
     const { status, message } = envelope;
     return { ...times, result: 'absent', status, message };
   }
@@ -139,6 +146,14 @@ export function failureCause(exchanged: ExchangeResult): InconclusiveCause {
   }
 }
 
-function mentionsAbsence(message: string): boolean {
-  return /\b(not (found|exist)|does ?n[o']t exist|no such|unknown token)/i.test(message);
+/** Whether an item names the token and says that it is absent. A 404 says so by itself. */
+function isTokenAbsent(status: number, { field, message, validation }: ErrorItem): boolean {
+  const isField = /^token_?id$/i.test(field);
+  if (isField && (status === 404 || /^exists?$/i.test(validation))) return true;
+  const isNamed = isField || /(?<!\baccess[ _-]?)\b(token|nft)\b/i.test(message);
+  return isNamed && saysAbsent(message);
+}
+
+function saysAbsent(message: string): boolean {
+  return /\b(not (found|exist)|does ?n[o']t exist|no such|unknown)\b/i.test(message);
 }
