@@ -274,6 +274,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: heartbeat.isAlive,
+    prove: heartbeat.beat,
     onConcluded: wakeAfterOutcome(wake, webhooks),
     onRead: recordPassiveReads(observer, log),
   });

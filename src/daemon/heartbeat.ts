@@ -5,7 +5,7 @@
  */
 import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
-import { monotonicMs } from '../kernel/clock.ts';
+import { type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Role } from '../kernel/roles.ts';
@@ -18,7 +18,10 @@ export interface Heartbeat {
   prove(): Promise<void>;
   /** As `prove`, but when the database is away it is revived, and the next beat is due soon. */
   beat(): Promise<'alive' | 'away'>;
-  /** False once the last successful beat is older than `aliveMs`; then nothing may be sent. */
+  /**
+   * False once the last successful beat is older than `aliveMs`, or from before the machine was
+   * suspended or its clock set; then nothing may be sent.
+   */
   isAlive: () => boolean;
   /** Living daemons at the last beat that deliver. */
   delivering: () => number;
@@ -34,22 +37,27 @@ export function makeHeartbeat(deps: {
   log: Log;
   metrics: Pick<Metrics, 'clockCorrection'>;
   aliveMs: number;
+  /** Absent: that of this machine. */
+  machine?: MachineCount;
 }): Heartbeat {
   const { database, identity, daemon, roles, upstream, log, metrics, aliveMs } = deps;
-  let last = monotonicMs();
+  const { machine = machineCount } = deps;
+  let last = { at: machine.ms(), interruptions: machine.interruptions() };
   let living: readonly Role[][] = [];
   let proving: Promise<void> | undefined;
   const count = (...some: Role[]) =>
     living.filter((its) => some.some((role) => its.includes(role))).length;
 
   async function proveOnce() {
-    const sentAt = monotonicMs();
+    const sent = { at: machine.ms(), interruptions: machine.interruptions() };
+    // The heartbeat and what follows go by its time.
+    if (sent.interruptions !== last.interruptions) await database.clock.follow();
     living = await database.db.begin(async (tx) => {
       await identity.prove(tx, daemon);
       return keepAlive(tx, daemon, database.clock.now(), aliveMs, roles());
     });
-    // The database counts from an instant not before `sentAt`.
-    last = sentAt;
+    // The database counts from an instant not before `sent`.
+    last = sent;
     await identity.note();
     // A gateway polls a wallet before its first write.
     upstream.shareAmong(count('gateway', 'workers'), count('workers'));
@@ -77,7 +85,8 @@ export function makeHeartbeat(deps: {
         return 'away';
       }
     },
-    isAlive: () => monotonicMs() - last < aliveMs,
+    isAlive: () =>
+      machine.ms() - last.at < aliveMs && machine.interruptions() === last.interruptions,
     delivering: () => count('delivery'),
   };
 }

@@ -17,6 +17,8 @@ export interface SendDeps {
   log: Log;
   /** False when the heartbeat of this daemon has expired; then it must not send. */
   isAlive: () => boolean;
+  /** Stores a heartbeat, so that the daemon is alive again. Absent: it stays as it is. */
+  prove?: (() => Promise<unknown>) | undefined;
   /** Called after an outcome is recorded, to wake the later stages. */
   onConcluded: (operation: Operation) => void;
   /** Absent: nothing is resent. */
@@ -79,10 +81,12 @@ async function send(deps: SendDeps, write: Sendable): Promise<Forwarded> {
   }
 }
 
-function forwardOnce(deps: SendDeps, write: Sendable): Promise<Forwarded> {
-  const { clock, operations, upstream, isAlive } = deps;
+async function forwardOnce(deps: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, operations, upstream, log, isAlive, prove } = deps;
   const { operationId, deadlineAt, ...request } = write;
   const attributes = { 'http.request.method': request.method, 'tallyhook.operation': operationId };
+  // Such as after the machine was suspended.
+  if (!isAlive()) await prove?.().catch((err) => log.warn({ err }, 'no heartbeat before a send'));
   return inSpan('send', { kind: 'client', attributes }, async (span) => {
     const forwarded = await upstream.forward({
       ...request,

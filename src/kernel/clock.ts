@@ -14,15 +14,71 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** A monotonic count of milliseconds, for durations. */
-export function monotonicMs(): number {
-  return performance.now();
+/** What a machine counts, in milliseconds. */
+export interface MachineClocks {
+  /** Since 1970; people and NTP may step it. */
+  wallMs(): number;
+  /** Never goes back, and stands still while the machine is suspended. */
+  awakeMs(): number;
+  /** Includes the time in which the machine was suspended; on some it has whole seconds only. */
+  uptimeMs(): number;
 }
 
-/** A count like `monotonicMs` that includes the time in which the machine was suspended. */
+export interface MachineCount {
+  /** Never goes back, and includes the time in which the machine was suspended. */
+  ms(): number;
+  /**
+   * How often the wall clock did not go on as the count of the machine: it was suspended or paused,
+   * or somebody set its clock. What was known of other machines may be old then.
+   */
+  interruptions(): number;
+}
+
+/** Where the uptime has whole seconds. Deadlines may come that much early, never late. */
+const UPTIME_ERROR_MS = 1_000;
+/** Far less than any deadline; wall clock and count run at one pace. */
+const DISAGREE_MS = 500;
+
+/** The uptime is slow to read, and may jump when a container moves: the wall clock tells when. */
+export function countMachine({ wallMs, awakeMs, uptimeMs }: MachineClocks): MachineCount {
+  let wallAhead = wallMs() - awakeMs();
+  let uptimeAhead = uptimeMs() - awakeMs();
+  let suspendedMs = 0;
+  let interruptions = 0;
+  const ms = () => {
+    const awake = awakeMs();
+    const jumpMs = wallMs() - awake - wallAhead;
+    if (Math.abs(jumpMs) > DISAGREE_MS) {
+      const missedMs = uptimeMs() - awake - uptimeAhead;
+      suspendedMs += Math.max(0, Math.min(jumpMs, missedMs + UPTIME_ERROR_MS));
+      wallAhead += jumpMs;
+      uptimeAhead += missedMs;
+      interruptions++;
+    }
+    return awake + suspendedMs;
+  };
+  return {
+    ms,
+    interruptions() {
+      ms();
+      return interruptions;
+    },
+  };
+}
+
+/** The time that the machine was up, with a suspension. */
 export function uptimeMs(): number {
   return uptime() * 1000;
 }
+
+export const machineCount = countMachine({
+  wallMs: () => Date.now(),
+  awakeMs: () => performance.now(),
+  uptimeMs,
+});
+
+/** A count of milliseconds for durations and deadlines; see `MachineCount`. */
+export const monotonicMs = machineCount.ms;
 
 /** RFC 3339 text in UTC, with milliseconds. */
 export function isoText(at: Instant): string {

@@ -6,6 +6,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { isoText, monotonicMs } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { manualMachine } from '../harness/manual-machine.ts';
 
 const HOUR = 3_600_000;
 /** Readings know the time to half a round trip; a second is room enough on a busy machine. */
@@ -116,4 +117,13 @@ describe("The database's clock", () => {
       select now() as database, now as present from tallyhook.present`;
     expect(Math.abs((row?.present ?? 0) - timeAt(correction, row?.database ?? 0))).toBeLessThan(3);
   });
+});
+
+it('The time of a daemon goes on while its machine is suspended, before it reads a clock again', async () => {
+  const machine = manualMachine();
+  const counts = { monotonicMs: machine.count.ms, uptimeMs: machine.uptimeMs };
+  const clock = await databaseClock(database.db, makeLog('silent'), databaseNow, counts);
+  const before = clock.now();
+  machine.suspend(HOUR);
+  expect(Math.abs(clock.now() - before - HOUR)).toBeLessThanOrEqual(CLOSE_MS);
 });

@@ -69,9 +69,11 @@ export interface RigResponse {
 
 export interface RigOptions
   extends Partial<
-    Pick<GatewayDeps, 'bodyBytesMax' | 'concurrencyMax' | 'openPathsPerS' | 'isAlive'>
+    Pick<GatewayDeps, 'bodyBytesMax' | 'concurrencyMax' | 'openPathsPerS' | 'isAlive' | 'prove'>
   > {
   writeTimeoutMs?: number;
+  /** Default: that of the machine. */
+  clock?: Clock;
   /** Where transactions go, such as a closed port. */
   txUrl?: string;
   /** A running service in place of the script. */
@@ -240,7 +242,7 @@ async function startService() {
 
 async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   const { db, writeTimeoutMs = 10_000, serviceDown = () => false } = options;
-  const clock = systemClock;
+  const { clock = systemClock } = options;
   const { log, logged } = textLog();
   const settings = options.operations ?? WITHOUT_CONFLICTS;
   const { ids, metrics, operations } = await openStages(db, { clock, log, settings });
@@ -261,6 +263,7 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
     openPathsPerS: options.openPathsPerS ?? 10_000,
     queueTtlMs: 60_000,
     isAlive: options.isAlive ?? (() => true),
+    prove: options.prove,
     onConcluded: () => {},
     onRead: (read) => reads.push(read),
     bodyBytesMax: options.bodyBytesMax ?? 1_048_576,

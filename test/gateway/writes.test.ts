@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
+import { databaseClock } from '../../src/db/clock/clock.ts';
+import { makeLog } from '../../src/kernel/log.ts';
 import type { Move, State } from '../../src/operations/operations.ts';
+import { manualMachine } from '../harness/manual-machine.ts';
 import {
   BODY,
   GIVE,
@@ -79,6 +82,35 @@ it('A write is not sent by a daemon without a heartbeat', async () => {
     json: { code: 'upstream_not_reached' },
   });
   expect(dead.requests).toEqual([]);
+});
+
+it('A daemon whose heartbeat has expired beats again before it sends', async () => {
+  let alive = false;
+  const prove = async () => {
+    alive = true;
+  };
+  const late = await open({ isAlive: () => alive, prove });
+  expect((await late.give()).status).toBe(200);
+});
+
+it('A machine that is suspended before the first byte of a write does not send it past its deadline', async () => {
+  const machine = manualMachine();
+  const counts = { monotonicMs: machine.count.ms, uptimeMs: machine.uptimeMs };
+  const clock = await databaseClock(database.db, makeLog('silent'), undefined, counts);
+  let suspended = false;
+  const isAlive = () => {
+    // The last question before the first byte.
+    if (suspended) machine.suspend(60_000);
+    return true;
+  };
+  const laptop = await open({ clock, isAlive });
+  expect((await laptop.give()).status).toBe(200);
+  suspended = true;
+  expect(await laptop.give()).toMatchObject({
+    status: 502,
+    json: { code: 'upstream_not_reached' },
+  });
+  expect(laptop.requests).toHaveLength(1);
 });
 
 it('A write is resent once after a 401 on the managed token, and both sends are rows', async () => {

@@ -8,6 +8,7 @@ import {
   pause,
   withDeadline,
 } from '../../src/kernel/clock.ts';
+import { type ManualMachine, manualMachine } from '../harness/manual-machine.ts';
 
 it('An instant is the same after it is written and parsed', () => {
   const at = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) });
@@ -99,4 +100,46 @@ it('Work past its deadline settles as the caller decides', async () => {
 it('The monotonic clock never decreases', () => {
   const counts = Array.from({ length: 1_000 }, monotonicMs);
   expect(counts.toSorted((a, b) => a - b)).toEqual(counts);
+});
+
+it.each<[string, (machine: ManualMachine) => void, { ms: number; interruptions: number }]>([
+  ['runs on', (one) => one.pass(3_600_000), { ms: 3_600_000, interruptions: 0 }],
+  ['is suspended', (one) => one.suspend(3_600_000), { ms: 3_600_000, interruptions: 1 }],
+  [
+    'is suspended twice',
+    (one) => {
+      one.suspend(60_000);
+      one.count.ms();
+      one.suspend(30_000);
+    },
+    { ms: 90_000, interruptions: 2 },
+  ],
+  [
+    'is suspended often for a moment',
+    (one) => {
+      for (let n = 0; n < 100; n++) {
+        one.suspend(300);
+        one.count.ms();
+      }
+    },
+    { ms: 30_000, interruptions: 50 },
+  ],
+  ['gets its clock set forward', (one) => one.setClock(3_600_000), { ms: 0, interruptions: 1 }],
+  ['gets its clock set back', (one) => one.setClock(-3_600_000), { ms: 0, interruptions: 1 }],
+  ['is another one with a longer uptime', (one) => one.move(9e8), { ms: 0, interruptions: 0 }],
+  [
+    'is another one with another uptime and time',
+    (one) => {
+      one.move(9e8);
+      one.setClock(2_000);
+    },
+    { ms: 2_000, interruptions: 1 },
+  ],
+])('A machine that %s counts what is true', (_, happens, { ms, interruptions }) => {
+  const machine = manualMachine();
+  const before = machine.count.ms();
+  happens(machine);
+  // The uptime has whole seconds.
+  expect(Math.abs(machine.count.ms() - before - ms)).toBeLessThanOrEqual(1_000);
+  expect(machine.count.interruptions()).toBe(interruptions);
 });

@@ -30,7 +30,7 @@ export interface DatabaseClock extends Clock {
 /** Reads the database's clock. */
 export type ReadDatabaseTime = (db: Db) => Promise<Instant>;
 
-/** The machine's counts of milliseconds without and with the time it was suspended. */
+/** The machine's two counts of milliseconds; see `MachineClocks`. */
 export interface Counts {
   monotonicMs(): number;
   uptimeMs(): number;

@@ -23,7 +23,7 @@ export interface Reading {
   databaseAt: Instant;
   /** The largest possible error of `databaseAt`. */
   errorMs: number;
-  /** The machine's count of milliseconds without and with the time it was suspended. */
+  /** The machine's count of milliseconds, and the time that it was up. */
   monotonicMs: number;
   uptimeMs: number;
 }
@@ -73,8 +73,8 @@ export function correctStep(reading: Reading, previous?: Reading): Correction | 
 
 /**
  * The time by the machine's own count since the previous reading. Two counts, because each has
- * machines on which it is wrong: one stops while a laptop sleeps, the other may jump when a
- * container moves to another host.
+ * machines on which it is wrong: one may miss that the machine was paused, the other may jump when
+ * a container moves to another host.
  */
 function expected(reading: Reading, previous: Reading | undefined) {
   if (!previous)

@@ -4,7 +4,7 @@
  */
 import { type DatabaseClock, databaseClock } from '../../../src/db/clock/clock.ts';
 import type { Db } from '../../../src/db/connect.ts';
-import type { Instant } from '../../../src/kernel/clock.ts';
+import { countMachine, type Instant } from '../../../src/kernel/clock.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
 import type { ManualClock } from '../../harness/manual-clock.ts';
 
@@ -19,10 +19,12 @@ export interface Machine {
 export async function openMachine(db: Db, world: ManualClock): Promise<Machine> {
   let suspendedAt: Instant | undefined;
   let lostMs = 0;
-  const counts = {
-    monotonicMs: () => (suspendedAt ?? world.now()) - lostMs,
-    uptimeMs: () => world.now(),
-  };
+  const { ms } = countMachine({
+    wallMs: world.now,
+    awakeMs: () => (suspendedAt ?? world.now()) - lostMs,
+    uptimeMs: world.now,
+  });
+  const counts = { monotonicMs: ms, uptimeMs: world.now };
   const readTime = async () => world.now();
   return {
     clock: await databaseClock(db, makeLog('silent'), readTime, counts),

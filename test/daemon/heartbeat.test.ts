@@ -1,0 +1,54 @@
+/** When a daemon counts itself as alive, on a machine that is suspended or whose clock is set. */
+import { expect, it } from 'vitest';
+import { makeHeartbeat } from '../../src/daemon/heartbeat.ts';
+import { makeIdentityProof } from '../../src/daemon/identity.ts';
+import { databaseClock } from '../../src/db/clock/clock.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { ROLES } from '../../src/kernel/roles.ts';
+import { useDatabase } from '../harness/database.ts';
+import { type ManualMachine, manualMachine } from '../harness/manual-machine.ts';
+
+const ALIVE_MS = 15_000;
+const log = makeLog('silent');
+const { db } = await useDatabase();
+let daemons = 0;
+
+async function openHeartbeat() {
+  const machine = manualMachine();
+  const counts = { monotonicMs: machine.count.ms, uptimeMs: machine.uptimeMs };
+  const clock = await databaseClock(db, log, undefined, counts);
+  const database = { db, clock, folder: undefined, revive: async () => {} };
+  const heartbeat = makeHeartbeat({
+    database,
+    identity: makeIdentityProof({ database, dataDir: '/dev/null/none', log }),
+    daemon: await registerDaemon(db, `dmn_${++daemons}`, clock.now(), ALIVE_MS),
+    roles: () => ROLES,
+    upstream: { shareAmong: () => {}, syncQuota: async () => {} },
+    log,
+    metrics: makeMetrics(),
+    aliveMs: ALIVE_MS,
+    machine: machine.count,
+  });
+  return { machine, heartbeat };
+}
+
+it.each<[string, (machine: ManualMachine) => void, boolean]>([
+  ['less than its timeout has passed', (one) => one.pass(ALIVE_MS - 1), true],
+  ['its timeout has passed', (one) => one.pass(ALIVE_MS), false],
+  ['the machine was suspended for a second', (one) => one.suspend(1_000), false],
+  ['the machine was suspended for an hour', (one) => one.suspend(3_600_000), false],
+  ['the clock of the machine was set forward', (one) => one.setClock(60_000), false],
+  ['the clock of the machine was set back', (one) => one.setClock(-60_000), false],
+])(
+  'When %s since the last beat, a daemon beats again before it sends',
+  async (_, happens, alive) => {
+    const { machine, heartbeat } = await openHeartbeat();
+    expect(heartbeat.isAlive()).toBe(true);
+    happens(machine);
+    expect(heartbeat.isAlive()).toBe(alive);
+    expect(await heartbeat.beat()).toBe('alive');
+    expect(heartbeat.isAlive()).toBe(true);
+  },
+);
