@@ -11,6 +11,8 @@ export default defineConfig({
       'test/upstream/outcome.test.ts',
       'test/webhooks/{attempt-result,redaction}.test.ts',
     ],
+    setupFiles: ['test/mutate/setup.ts'],
     isolate: false,
+    testTimeout: 120_000,
   },
 });

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { driftStep, type OpenDrift, totalOf } from '../../../src/reconciler/wallets/drift-rule.ts';
+import {
+  driftStep,
+  explainedBy,
+  type LateChange,
+  type OpenDrift,
+  totalOf,
+} from '../../../src/reconciler/wallets/drift-rule.ts';
 import {
   type Comparison,
   compareBalance,
@@ -271,8 +277,8 @@ describe('Which drifts a change takes back, and which stay', () => {
 
   it('A change with bounds takes back nothing', () => {
     const drifts = [drift('a', -5n), drift('b', 2n)];
-    const step = driftStep(unexplained(1n, 3n), suspicion(4n, 6n), drifts, observation);
-    expect(step).toMatchObject({ returned: [], opened: { range: range(4n, 6n) } });
+    const step = driftStep(unexplained(0n, 2n), suspicion(3n, 5n), drifts, observation);
+    expect(step).toMatchObject({ returned: [], opened: { range: range(3n, 5n) } });
   });
 
   it('The fewest drifts that sum to the change are taken back, among the newest twelve', () => {
@@ -303,5 +309,174 @@ describe('Which drifts a change takes back, and which stay', () => {
       ...{ revised: [], returned: [], merged: drifts },
       opened: { range: range(2n), suspectedAt: undefined },
     });
+  });
+});
+
+it.each<[string, [bigint, bigint?][], bigint, string[]]>([
+  ['all of them before the one that is enough', [[5n], [-5n], [2n]], -2n, ['d0', 'd1', 'd2']],
+  ['the oldest of equal ones', [[5n], [1n], [5n]], -5n, ['d0']],
+  ['the oldest of two pairs', [[2n], [3n], [1n], [4n], [9n]], -5n, ['d0', 'd1']],
+  ['the oldest of two pairs in another order', [[1n], [2n], [3n], [4n], [9n]], -5n, ['d0', 'd3']],
+  ['none whose amount has bounds', [[5n], [20n, 30n]], -25n, []],
+])('A change takes back %s', (_title, amounts, change, returned) => {
+  const drifts = amounts.map(([min, max], i) => drift(`d${i}`, min, max ?? min));
+  const { min, max } = totalOf(drifts);
+  const step = driftStep(
+    unexplained(min + change, max + change),
+    suspicion(change),
+    drifts,
+    observation,
+  );
+  expect(step.returned?.map(({ id }) => id)).toEqual(returned);
+});
+
+it('A drift that is narrowed to nothing returns, and one that may be something is revised', () => {
+  const [exact, nothing, something] = [drift('a', 7n), drift('b', -5n, 0n), drift('c', -5n, 4n)];
+  const stepOf = (drifts: OpenDrift[]) =>
+    driftStep(explained(7n, 9n), undefined, drifts, observation);
+  expect(stepOf([exact, nothing])).toEqual({ revised: [], returned: [nothing] });
+  expect(stepOf([exact, something])).toEqual(revised([something, range(0n, 2n)]));
+  const below = drift('d', -4n, 5n);
+  const step = driftStep(explained(5n, 7n), undefined, [exact, below], observation);
+  expect(step).toEqual(revised([below, range(-2n, 0n)]));
+});
+
+describe('What changes that became known late explain (read lag 1,000)', () => {
+  /** A drift in whose window, from 10,000 to 20,000, its change took effect. */
+  const windowed = (id: string, min: bigint, max = min, from: number | null = 10_000) => ({
+    ...drift(id, min, max),
+    windowFrom: from === null ? null : at(from),
+    windowTo: at((from ?? 10_000) + 10_000),
+  });
+  const late = (operationId: string, amount: bigint, from = 15_000, to = from): LateChange => ({
+    ...{ operationId, amount, from: at(from), to: at(to) },
+  });
+  type Drift = ReturnType<typeof windowed>;
+  type Found = [id: string, by: string[], rest: Range | undefined][];
+
+  it.each<[string, Drift[], LateChange[], Found, string[]]>([
+    ['A change of its amount', [windowed('a', 5n)], [late('x', 5n)], [['a', ['x'], undefined]], []],
+    ['A part of it', [windowed('a', 5n)], [late('x', 3n)], [['a', ['x'], range(2n)]], []],
+    [
+      'Two parts of it',
+      [windowed('a', 5n)],
+      [late('x', 3n), late('y', 2n)],
+      [['a', ['x', 'y'], undefined]],
+      [],
+    ],
+    [
+      'Two parts of it, the earlier first',
+      [windowed('a', 6n)],
+      [late('x', 3n, 16_000), late('y', 2n, 15_000)],
+      [['a', ['y', 'x'], range(1n)]],
+      [],
+    ],
+    [
+      'No part of what is explained already',
+      [windowed('a', 5n)],
+      [late('x', 5n), late('y', 2n)],
+      [['a', ['x'], undefined]],
+      ['y'],
+    ],
+    [
+      'The oldest of two equal drifts',
+      [windowed('a', 5n), windowed('b', 5n)],
+      [late('x', 5n)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'Each of two equal drifts by a change of its own',
+      [windowed('a', 5n), windowed('b', 5n)],
+      [late('x', 5n), late('y', 5n)],
+      [
+        ['a', ['x'], undefined],
+        ['b', ['y'], undefined],
+      ],
+      [],
+    ],
+    [
+      'The one of its amount before an older one of which it is a part',
+      [windowed('a', 9n), windowed('b', 5n)],
+      [late('x', 5n)],
+      [['b', ['x'], undefined]],
+      [],
+    ],
+    [
+      'The drift in whose window it took effect, not an older one of its amount',
+      [windowed('a', 5n, 5n, 30_000), windowed('b', 5n)],
+      [late('x', 5n)],
+      [['b', ['x'], undefined]],
+      [],
+    ],
+    [
+      'A drift with bounds',
+      [windowed('a', 3n, 9n)],
+      [late('x', 5n)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'A part of a drift with bounds',
+      [windowed('a', 7n, 9n)],
+      [late('x', 5n)],
+      [['a', ['x'], range(2n, 4n)]],
+      [],
+    ],
+    ['Nothing when it took effect later', [windowed('a', 5n)], [late('x', 5n, 20_001)], [], ['x']],
+    [
+      'A drift at the end of its window',
+      [windowed('a', 5n)],
+      [late('x', 5n, 20_000)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'A drift whose window began a read lag later',
+      [windowed('a', 5n)],
+      [late('x', 5n, 9_000)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'Nothing when it took effect before that',
+      [windowed('a', 5n)],
+      [late('x', 5n, 8_999)],
+      [],
+      ['x'],
+    ],
+    [
+      'A drift whose window has no beginning',
+      [windowed('a', 5n, 5n, null)],
+      [late('x', 5n, 1)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'A drift in whose window it may have taken effect',
+      [windowed('a', 5n)],
+      [late('x', 5n, 0, 9_000)],
+      [['a', ['x'], undefined]],
+      [],
+    ],
+    [
+      'No part of one when its time is not known',
+      [windowed('a', 5n)],
+      [late('x', 3n, 12_000, 13_000)],
+      [],
+      ['x'],
+    ],
+    ['Nothing without drifts', [], [late('x', 5n), late('y', 1n)], [], ['x', 'y']],
+  ])('%s', (_title, drifts, changes, found, others) => {
+    const result = explainedBy(drifts, changes, 1_000);
+    expect(
+      result.explained.map((one) => [
+        one.drift.id,
+        one.by.map(({ operationId }) => operationId),
+        one.rest,
+      ]),
+    ).toEqual(found);
+    expect(result.others.map(({ operationId }) => operationId)).toEqual(others);
+    for (const { drift: one } of result.explained) expect(drifts).toContain(one);
   });
 });

@@ -46,6 +46,43 @@ const CASES: [string, Partial<Doubts>, boolean][] = [
     { unknown: Array.from({ length: 6 }, (_, n) => unknown(`u${n}`, 1_000n)) },
     true,
   ],
+  [
+    'five unknown writes, which are combined',
+    { unknown: Array.from({ length: 5 }, (_, n) => unknown(`u${n}`, 1_000n)) },
+    false,
+  ],
+  [
+    'the later of two drifts and a write from between them',
+    {
+      drifts: [drift('d', -16n, -16n, 400), drift('e', 1n, 1n, 150)],
+      unsettled: [executed('o', 9n, 300)],
+    },
+    true,
+  ],
+  [
+    'a drift and a write that took effect at its end',
+    { drifts: [drift('d', -16n)], unsettled: [executed('o', 9n, 200)] },
+    false,
+  ],
+  [
+    'an unknown write and another one that was sent before it ended',
+    { unknown: [unknown('u', 16n)], unsettled: [executed('o', 9n, 209)] },
+    true,
+  ],
+  [
+    'an unknown write and another one that was sent when it ended',
+    { unknown: [unknown('u', 16n)], unsettled: [executed('o', 9n, 210)] },
+    false,
+  ],
+  ['a drift of twice its effect', { drifts: [drift('d', -14n)] }, false],
+  ['a drift beside eight writes', { drifts: [drift('d', -30n)], unsettled: nines(8) }, false],
+  ['a drift beside nine writes', { drifts: [drift('d', -30n)], unsettled: nines(9) }, true],
+  [
+    'a drift beside many writes that take away',
+    { drifts: [drift('d', 30n)], unsettled: nines(20).map((o) => ({ ...o, effect: -9n })) },
+    true,
+  ],
+  ['a change of zero beside a drift', { drifts: [drift('d', -8n), drift('e', 8n)] }, false],
 ];
 
 function nines(count: number) {
