@@ -201,6 +201,18 @@ describe('What is stored with a write', () => {
       MAPPED,
       ['on_top', `wallet:${FEES} -20`, `wallet:${B} 10`, `wallet:${FEES} 10`],
     ],
+    [
+      'one line per account where the receiver gets a fee that is the whole amount',
+      { ...move, toAddr: FEES, feeAmount: 10n },
+      MAPPED,
+      ['on_top', `wallet:${A} -20`, `wallet:${FEES} 20`],
+    ],
+    [
+      'no rule for a give with a fee, which cannot be posted',
+      { ...give, feeAmount: 1n },
+      PLAIN,
+      [null],
+    ],
     ['nothing of a write that cannot be posted', { ...move, fromAddr: null }, PLAIN, ['on_top']],
     ['nothing of a give that cannot be posted', { ...give, amount: null }, PLAIN, [null]],
   ])('Stored is %s', (_what, input, settings, lines) => {

@@ -82,6 +82,17 @@ describe('Subsets with a sum', () => {
     expect(subsetsWithSum(vectors, [operator, ...target.slice(1)], 2)).toEqual([executed]);
   });
 
+  it('Two writes on each of forty wallets are told apart in whichever order they stand', () => {
+    const of = (amount: bigint) =>
+      Array.from({ length: 40 }, (_, i) =>
+        Array.from({ length: 40 }, (__, d) => (d === i ? amount : 0n)),
+      );
+    const target = Array.from({ length: 40 }, () => 1n);
+    const first = Array.from({ length: 40 }, (_, i) => i);
+    expect(subsetsWithSum([...of(1n), ...of(2n)], target, 2)).toEqual([first]);
+    expect(subsetsWithSum([...of(-1n), ...of(1n)], target, 2)).toEqual([first.map((i) => i + 40)]);
+  });
+
   it('A search that reaches its bound answers too_many', () => {
     const vectors = Array.from({ length: 60 }, (_, i) => [2n ** BigInt(i) * 3n]);
     expect(subsetsWithSum(vectors, [2n ** 60n], 2)).toBe('too_many');

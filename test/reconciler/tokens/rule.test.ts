@@ -132,6 +132,7 @@ describe('Which write caused a change of a token', () => {
   const hashed = write('accepted', { ...owner, id: 'hashed', txHash: HASH_A });
   const elsewhere = write('accepted', { ...owner, id: 'elsewhere', toAddr: addr(2) });
   const burn = write('accepted', { kind: 'burn', id: 'burn' });
+  const shown = write('accepted', { kind: 'set_extra_data', id: 'shown', txHash: HASH_A });
   const settled = write('settled', { ...owner, id: 'settled', settledAt: at(500) });
   const failed = write('not_executed', { ...owner, id: 'failed' });
   const mints = (['mint', 'mint_sequential'] as const).map((kind) =>
@@ -143,6 +144,7 @@ describe('Which write caused a change of a token', () => {
     ['nobody who is not able to', 'token.transferred', [elsewhere, burn, data], undefined],
     ['one of several', 'token.transferred', [first, second], 'unknown'],
     ['of several the one with its hash', 'token.transferred', [first, hashed], 'hashed'],
+    ['not another one with its hash', 'token.transferred', [shown, first], 'first'],
     ['nobody who was not executed', 'token.transferred', [failed], undefined],
     ['nobody who had settled before', 'token.transferred', [settled], undefined],
     ['the one with its hash, of a status', 'token.status_changed', [first, hashed], 'hashed'],
