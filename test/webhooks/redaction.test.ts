@@ -182,3 +182,23 @@ it('No secret is found in a response, whichever bytes it has and whichever spell
     { numRuns: 3_000 },
   );
 });
+
+it('Control characters of a key are found as the escapes of JSON, C and PHP write them', () => {
+  const controls: [string, string][] = [
+    ['\0', '\\0'],
+    ['\x07', '\\a'],
+    ['\b', '\\b'],
+    ['\x1b', '\\e'],
+    ['\f', '\\f'],
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+    ['\t', '\\t'],
+    ['\v', '\\v'],
+  ];
+  for (const [control, written] of controls) {
+    const text = `ab${control}`.repeat(8);
+    const keys = [`whsec_${Buffer.from(text).toString('base64')}`];
+    const hide = makeRedaction({ keys, headers: [], url: new URL('https://h.example/') });
+    expect(hide(`<${text.replaceAll(control, written)}>`), written).toBe('<[secret]>');
+  }
+});

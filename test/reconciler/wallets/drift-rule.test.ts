@@ -314,6 +314,12 @@ describe('Which drifts a change takes back, and which stay', () => {
 
 it.each<[string, [bigint, bigint?][], bigint, string[]]>([
   ['all of them before the one that is enough', [[5n], [-5n], [2n]], -2n, ['d0', 'd1', 'd2']],
+  [
+    'all exact ones beside one with bounds',
+    [[5n], [-5n], [2n], [20n, 30n]],
+    -2n,
+    ['d0', 'd1', 'd2'],
+  ],
   ['the oldest of equal ones', [[5n], [1n], [5n]], -5n, ['d0']],
   ['the oldest of two pairs', [[2n], [3n], [1n], [4n], [9n]], -5n, ['d0', 'd1']],
   ['the oldest of two pairs in another order', [[1n], [2n], [3n], [4n], [9n]], -5n, ['d0', 'd3']],
@@ -328,6 +334,13 @@ it.each<[string, [bigint, bigint?][], bigint, string[]]>([
     observation,
   );
   expect(step.returned?.map(({ id }) => id)).toEqual(returned);
+});
+
+it('What takes back one drift narrows the others', () => {
+  const drifts = [drift('a', -5n), drift('b', 20n, 30n)];
+  expect(driftStep(unexplained(22n, 24n), suspicion(5n), drifts, observation)).toEqual({
+    ...{ revised: [{ drift: drifts[1], range: range(22n, 24n) }], returned: [drifts[0]] },
+  });
 });
 
 it('A drift that is narrowed to nothing returns, and one that may be something is revised', () => {
@@ -421,6 +434,13 @@ describe('What changes that became known late explain (read lag 1,000)', () => {
       [windowed('a', 7n, 9n)],
       [late('x', 5n)],
       [['a', ['x'], range(2n, 4n)]],
+      [],
+    ],
+    [
+      'A drift that may be nothing',
+      [windowed('a', -3n, 9n)],
+      [late('x', 5n)],
+      [['a', ['x'], undefined]],
       [],
     ],
     ['Nothing when it took effect later', [windowed('a', 5n)], [late('x', 5n, 20_001)], [], ['x']],
