@@ -184,6 +184,7 @@ function makeStages(config: Config, base: Base, service: Service) {
   const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
     ...{ db: peopleDb, clock, ids, outbox, metrics, effectSettings, addDuePostings },
+    tokenAppNo: () => upstream.appNo(),
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,

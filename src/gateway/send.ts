@@ -60,7 +60,8 @@ export async function sendAndConclude(deps: SendDeps, write: Sendable): Promise<
   const forwarded = await send(deps, write);
   const { answer, outcome, endedAt, appNo } = forwarded;
   const { operationId } = write;
-  const conclusion = { operationId, outcome, answer, endedAt, expectedAppNo: appNo };
+  const known = { expectedAppNo: appNo, ownAppNo: deps.upstream.appNo() };
+  const conclusion = { operationId, outcome, answer, endedAt, ...known };
   const operation = await inSpan('conclude', {}, () => conclude(deps, conclusion));
   return { forwarded, operation };
 }

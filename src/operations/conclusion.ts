@@ -12,8 +12,10 @@ export interface Conclusion {
   outcome: WriteOutcome;
   answer: { status: number; headers: Json; body: Uint8Array } | undefined;
   endedAt: Instant;
-  /** Our own app number, if known; an answer with another one is quarantined. */
+  /** Of the app whose token was sent, if known; an answer with another number is quarantined. */
   expectedAppNo?: bigint | undefined;
+  /** The number of our own app, if known: of a write whose answer names none. */
+  ownAppNo?: bigint | undefined;
 }
 
 const MESSAGE_MAX = 500;
@@ -40,7 +42,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         ...base,
         to: 'accepted',
         cause: 'answer',
-        txAppNo: outcome.txAppNo ?? null,
+        txAppNo: appNoOf(conclusion, outcome),
         txLogNo: outcome.txLogNo ?? null,
         txHash: outcome.txHash ?? null,
         tokenId: outcome.tokenId ?? null,
@@ -106,6 +108,14 @@ function keptHeaders(headers: Json): Json {
   return headers.filter(
     (pair) => Array.isArray(pair) && KEPT.includes(String(pair[0]).toLowerCase()),
   );
+}
+
+function appNoOf(
+  { expectedAppNo, ownAppNo }: Conclusion,
+  { txAppNo, txLogNo }: WriteOutcome & { class: 'accepted' },
+): bigint | null {
+  if (txLogNo === undefined) return txAppNo ?? null;
+  return txAppNo ?? expectedAppNo ?? ownAppNo ?? null;
 }
 
 function isForeign({ outcome, expectedAppNo }: Conclusion): boolean {

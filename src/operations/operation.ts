@@ -146,6 +146,11 @@ export interface Operation extends Required<WriteFields> {
   inLedger: boolean;
 }
 
+/** Whether two numbers of apps may be one: null, where the service named none, is our own app's. */
+export function sameApp(a: bigint | null | undefined, b: bigint | null | undefined): boolean {
+  return a == null || b == null || a === b;
+}
+
 type NewOperation = Partial<Operation> &
   Pick<Operation, 'id' | 'kind' | 'state' | 'source' | 'owner' | 'recordedAt'>;
 

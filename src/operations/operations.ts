@@ -285,8 +285,8 @@ function outcomeCommits(deps: Options) {
       // The first of repeated conclusions counts.
       const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
       const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
-      const numbers = moves.flatMap(({ txAppNo, txLogNo }) =>
-        txAppNo == null || txLogNo == null ? [] : [txNumberLock(txAppNo, txLogNo)],
+      const numbers = moves.flatMap(({ txLogNo }) =>
+        txLogNo == null ? [] : [txNumberLock(txLogNo)],
       );
       const moved = await db.begin(async (tx) => {
         // Pipelined into one round trip. The lock makes the later of two answers with the same

@@ -6,7 +6,7 @@ import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { resumeSubject } from '../outbox/outbox.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
-import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
+import { isInLedger, type Operation, type State, sameApp, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
 
 /** A change of state with its facts; absent members keep the values of their columns. */
@@ -119,12 +119,13 @@ type Moved = Operation & { fromState: State; quarantineReason: string | null };
 
 function rowsOf(moves: readonly Move[]) {
   assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
-  const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);
-  const counts = new Map<string, number>();
-  for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1);
-  return moves.map((move, i) => ({
+  const numbered = Map.groupBy(moves, ({ txLogNo }) => txLogNo ?? null);
+  const isRepeated = ({ id, txAppNo, txLogNo }: Move) =>
+    txLogNo != null &&
+    numbered.get(txLogNo)?.some((other) => other.id !== id && sameApp(other.txAppNo, txAppNo));
+  return moves.map((move) => ({
     ...move,
-    repeated: (counts.get(numbers[i] ?? '') ?? 0) > 1,
+    repeated: isRepeated(move) ?? false,
     at: isoText(move.at),
     before: statesBefore(move.to),
     answerBody: move.answerBody ? Buffer.from(move.answerBody).toString('base64') : null,
@@ -196,8 +197,8 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
       returning ${operationColumns(sql)}, ${usageColumns(sql)}, l.state as from_state,
         case when x."txLogNo" is not null and (x.repeated or exists (
             select from tallyhook.operations p
-            where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
-              and p.in_ledger))
+            where p.tx_log_no = x."txLogNo" and p.id <> o.id and p.in_ledger
+              and (p.tx_app_no = x."txAppNo") is not false))
           then 'repeated_tx_log_no' else x."quarantineReason" end as quarantine_reason
     ), effects as (
       update tallyhook.operation_effects e

@@ -70,6 +70,8 @@ export interface Upstream extends Reads {
   forward(request: ForwardRequest): Promise<Forwarded>;
   /** The deadline until which the service asked this class to send nothing; undefined if none. */
   blockedUntil(cls: TrafficClass): Instant | undefined;
+  /** The number of the app that the managed token belongs to, once the service has named it. */
+  appNo(): bigint | undefined;
   budget: BudgetView;
   /** Divides the budget among that many living daemons, of which so many poll steady targets. */
   shareAmong(daemons: number, pollers: number): void;
@@ -134,6 +136,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
       }
     },
     blockedUntil: (cls) => quota.blockedUntil(cls),
+    appNo: () => token.appNo,
     budget,
     shareAmong: (daemons, pollers) => budget.shareAmong(daemons, pollers),
     async syncQuota() {

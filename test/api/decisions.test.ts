@@ -221,6 +221,29 @@ describe('A proposal is refused', () => {
     }
   });
 
+  it.each([
+    ['how the chain ended an accepted NFT write', 'accepted', 'executed'],
+    ['that the chain failed an accepted NFT write', 'accepted', 'not_executed'],
+    ['that a settled NFT write is taken back', 'settled', 'not_executed'],
+  ] as const)(
+    'A proposal %s waits for another owner, and is counted',
+    async (_title, state, to) => {
+      const id = await acceptedTransfer(now() - 2 * 3_600_000);
+      if (state === 'settled') await move(id, 'settled');
+      const waiting = async () => {
+        const { body } = await api.call('GET', '/api/operations?proposed=true');
+        const status = await api.call('GET', '/api/status');
+        expect(status.body).toMatchObject({ open: { outcomes_proposed: body.data.length } });
+        return body.data.map((one) => one.id);
+      };
+      expect(await waiting()).not.toContain(id);
+      await decide(id, to);
+      expect(await waiting()).toContain(id);
+      await approve(id);
+      expect(await waiting()).not.toContain(id);
+    },
+  );
+
   it('A settled NFT write is taken back by two owners', async () => {
     const id = await acceptedTransfer(now() - 2 * 3_600_000);
     await move(id, 'settled');

@@ -66,6 +66,53 @@ describe('One report', () => {
     expect({ status, id: body.id }).toEqual({ status: 200, id });
   });
 
+  it.each([['7'], ['8'], [undefined]])(
+    'A write whose answer named no app is one with its report, which names %s',
+    async (tx_app_no) => {
+      const amount = nextNumber();
+      const id = await api.record({ fields: { amount } });
+      const number = nextNumber();
+      const { outcome, ...answer } = accepted(id, number, now());
+      const { txAppNo: _, ...unnamed } = outcome as { txAppNo?: bigint } & typeof outcome;
+      await api.operations.conclude({ ...answer, outcome: unnamed });
+      const about = { amount: String(amount), tx_log_no: String(number), tx_app_no };
+      const { status, body } = await report(aTransfer(about));
+      expect({ status, id: body.id }).toEqual({ status: 200, id });
+      const other = await report(aTransfer({ ...about, amount: '1' }));
+      expect(other.body).toMatchObject({ code: 'conflict', operation_id: id });
+    },
+  );
+
+  it('An answer that names no app is not posted after the report of its number', async () => {
+    const amount = nextNumber();
+    const id = await api.record({ fields: { amount } });
+    const number = nextNumber();
+    const distinct = { amount: String(amount), tx_log_no: String(number), distinct: true };
+    expect((await report(aTransfer(distinct))).status).toBe(201);
+    const { outcome, ...answer } = accepted(id, number, now());
+    const { txAppNo: _, ...unnamed } = outcome as { txAppNo?: bigint } & typeof outcome;
+    await api.operations.conclude({ ...answer, outcome: unnamed, ownAppNo: 7n });
+    const { body } = await api.call('GET', '/api/quarantine');
+    expect(body.data).toMatchObject([{ id, reason: 'repeated_tx_log_no' }]);
+    expect((await api.call('GET', `/api/operations/${id}`)).body.tx_app_no).toBe('7');
+  });
+
+  it('Reports are entries of the audit with their result, one for an array', async () => {
+    const entries = async (limit: number) =>
+      (await api.call('GET', `/api/audit?limit=${limit}`)).body.data;
+    const input = aGive();
+    await report(input);
+    const own = { action: 'POST /api/operations', owner: 'owner of admin' };
+    expect(await entries(1)).toMatchObject([{ ...own, detail: { kind: 'give' }, result: 'done' }]);
+    await report({ ...input, amount: '11' });
+    expect(await entries(1)).toMatchObject([{ ...own, result: 'conflict' }]);
+    await report([aGive(), aGive()]);
+    expect(await entries(2)).toMatchObject([
+      { ...own, detail: { reports: 2 }, result: 'done' },
+      { ...own, result: 'conflict' },
+    ]);
+  });
+
   it('A report without an app number belongs to the app of this client', async () => {
     const { tx_app_no: _, ...rest } = aGive();
     const { status, body } = await report(rest);

@@ -225,6 +225,19 @@ describe('A repeated tx_log_no', () => {
     }
   });
 
+  it.each([
+    ['that its token has', { expectedAppNo: 3n, ownAppNo: 4n }, 3n],
+    ['of our own token, if the caller sent its own', { ownAppNo: 4n }, 4n],
+    ['that the answer names', { expectedAppNo: 3n }, 3n, 3n],
+    ['that is not known yet', {}, null],
+  ])('An answer has the app number %s', async (_title, known, txAppNo, named?: bigint) => {
+    const given = conclusion(await rig.record(), 'accepted', rig.clock.now());
+    const outcome = { class: 'accepted' as const, txLogNo: 99n };
+    const answered = { ...outcome, ...(named === undefined ? {} : { txAppNo: named }) };
+    const concluded = rig.first.operations.conclude({ ...given, ...known, outcome: answered });
+    expect(await concluded).toMatchObject({ txAppNo });
+  });
+
   it('An answer with the app number of another app is kept, and its posting quarantined', async () => {
     const given = conclusion(await rig.record(), 'accepted', rig.clock.now(), { txAppNo: 4n });
     const concluded = await rig.first.operations.conclude({ ...given, expectedAppNo: 3n });

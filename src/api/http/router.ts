@@ -149,7 +149,7 @@ export function makeRouter(routerDeps: RouterDeps) {
 const AUDITED = [
   ...['id', 'kind', 'name', 'owner', 'scopes', 'limits', 'expires_at', 'reason', 'outcome', 'n'],
   ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr', 'url'],
-  ...['ids', 'assignee', 'proposal', 'operation_id', 'sign_offs', 'format'],
+  ...['ids', 'assignee', 'proposal', 'operation_id', 'sign_offs', 'format', 'reports'],
 ];
 
 /** Does the work between the two commits of its audit entry. */

@@ -3,6 +3,7 @@
  * the time zone. The daemon checks the reports, with the schema of `POST /api/operations`.
  */
 import { readFile } from 'node:fs/promises';
+import { txHashKey } from '../../kernel/addresses.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../kernel/json.ts';
 import { makeTimeReader } from './local-time.ts';
@@ -138,7 +139,8 @@ function makeMapping(deps: {
       return {
         ...{ line, text: jsonText(report), kind: String(report.kind) },
         occurredAt: String(report.occurred_at),
-        transaction: String(hash ?? `${app}/${no ?? `line ${line}`}`),
+        // Two lines are of one transaction in whatever letters its hash is written.
+        transaction: hash ? txHashKey(String(hash)) : `${app}/${no ?? `line ${line}`}`,
       };
     },
   };

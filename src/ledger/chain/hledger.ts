@@ -56,7 +56,7 @@ export function journalEntry(line: Line): string {
   const { recorded_at, effective_at, effective_basis, tx_app_no, tx_log_no, reverses } = line;
   const tags = {
     ...{ transaction: id, batch: batch_id, effective: effective_at, basis: effective_basis },
-    tx: tx_log_no === null ? null : `${tx_app_no}/${tx_log_no}`,
+    tx: tx_log_no && (tx_app_no === null ? tx_log_no : `${tx_app_no}/${tx_log_no}`),
     ...{ reverses, reference },
   };
   return journalTransaction({

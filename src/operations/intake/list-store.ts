@@ -23,7 +23,7 @@ export interface OperationFilter {
   reference?: string | undefined;
   /** Only those whose state is not final. */
   open?: boolean | undefined;
-  /** Only undecided ones whose proposal waits for another owner. */
+  /** Only those whose proposed outcome waits for another owner. */
   proposed?: boolean | undefined;
   since?: Instant | undefined;
   until?: Instant | undefined;

@@ -73,7 +73,7 @@ export function planReports(
     else if (judgement.verdict === 'record') {
       const operation = operationOf(report, by, nextId());
       plan.fresh.push({ n, operation, body: report.body });
-      matches.sameNumber.set(key, [operation]);
+      matches.sameNumber.set(key, [...(matches.sameNumber.get(key) ?? []), operation]);
     } else {
       const { operation: before, verdict } = judgement;
       const numbers = numbersOf(report, before);
@@ -82,7 +82,7 @@ export function planReports(
       else plan.numberings.push({ id: before.id, ...numbers, evidence });
       plan.changed.push({ n, before });
       const after = { ...before, ...numbers };
-      matches.sameNumber.set(key, [after]);
+      matches.sameNumber.set(key, [...(matches.sameNumber.get(key) ?? []), after]);
       matches.named.set(before.id, after);
       done.add(before.id);
     }

@@ -9,7 +9,7 @@
 import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { Kind, Operation, State, WriteFields } from '../operation.ts';
+import { type Kind, type Operation, type State, sameApp, type WriteFields } from '../operation.ts';
 
 /** A write that was made elsewhere, as reported. */
 export interface Report {
@@ -32,7 +32,7 @@ export interface Report {
 
 /** Operations that a report may be about. */
 interface Matches {
-  /** Operations with its number or hash. */
+  /** Operations with its number, of any app, or with its hash. */
   sameNumber: readonly Operation[];
   /** The operation that it names, if it exists. */
   named: Operation | undefined;
@@ -53,15 +53,17 @@ type Judgement =
 export const WINDOW_SLACK_MS = 3_600_000;
 const CANDIDATES_MAX = 10;
 
-/** Identifies the transaction at the service. */
-export function transactionKey(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): string {
-  const { txAppNo, txLogNo, txHash } = report;
-  return txHash === null ? `${txAppNo}/${txLogNo}` : txHashKey(txHash);
+type Numbered = Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>;
+
+/** Identifies the transaction at the service; a number does so within its app. */
+export function transactionKey({ txLogNo, txHash }: Numbered): string {
+  return txHash === null ? `${txLogNo}` : txHashKey(txHash);
 }
 
 export function judgeReport(report: Report, { sameNumber, named, alike }: Matches): Judgement {
-  const [first] = sameNumber;
-  if (first) return judgeRepeat(report, first, sameNumber);
+  const same = sameNumber.filter(({ txAppNo }) => sameApp(txAppNo, report.txAppNo));
+  const [first] = same;
+  if (first) return judgeRepeat(report, first, same);
   if (report.operationId !== null) return judgeNamed(report, named);
   if (!report.distinct && alike.length > 0) return refuse(matchesOpen(alike));
   return { verdict: 'record' };

@@ -63,6 +63,8 @@ interface Deps extends TransitionDeps {
   ids: Ids;
   outbox: Outbox;
   effectSettings: EffectSettings;
+  /** The number of the app that our token belongs to, once the service has named it. */
+  tokenAppNo?: () => bigint | undefined;
   /** The ids of those operations that the openings of their wallets include. */
   includedInOpenings: (
     tx: Tx,
@@ -79,9 +81,9 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
   /** Fills in the number of our own app, which never changes. */
   async function withAppNo(report: Report): Promise<Report | Failure> {
     if (report.txLogNo === null || report.txAppNo !== null) return report;
-    appNo ??= await store.findAppNo(deps.db);
+    appNo ??= deps.tokenAppNo?.() ?? (await store.findAppNo(deps.db));
     if (appNo !== undefined) return { ...report, txAppNo: appNo };
-    const detail = 'tx_app_no: must be named until the service has answered a write of ours';
+    const detail = 'tx_app_no: must be named until the service has named the number of our app';
     return new Failure('invalid_request', detail);
   }
 
@@ -167,8 +169,8 @@ async function recordBatch(
 /** Reads the matching operations, after locks on the numbers, which an answer may add too. */
 async function readMatches(tx: Tx, batch: readonly NumberedReport[]): Promise<BatchMatches> {
   const reports = batch.map(({ report }) => report);
-  const numbers = reports.flatMap(({ txAppNo, txLogNo }) =>
-    txAppNo === null || txLogNo === null ? [] : [txNumberLock(txAppNo, txLogNo)],
+  const numbers = reports.flatMap(({ txLogNo }) =>
+    txLogNo === null ? [] : [txNumberLock(txLogNo)],
   );
   await lockNames(tx, numbers);
   const named = await store.lockNamed(

@@ -23,24 +23,21 @@ export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   return rows[0]?.no;
 }
 
-/** Operations with the number or hash of a report, by transaction key; oldest first. */
+/** Operations with the number (of any app) or hash of a report, by its key; oldest first. */
 export async function listSameNumber(
   tx: Tx,
   reports: readonly Report[],
 ): Promise<Map<string, Operation[]>> {
-  const numbers = reports.flatMap(({ txAppNo: app, txLogNo: no }) =>
-    no === null ? [] : [{ app, no }],
-  );
+  const numbers = reports.flatMap(({ txLogNo }) => (txLogNo === null ? [] : [`${txLogNo}`]));
   const hashes = reports.flatMap(({ txHash }) => (txHash === null ? [] : txHashKey(txHash)));
   // `offset 0` keeps each lookup on its index, also with a plan made while the table was small.
   const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.id = any(array(
-      select found.id
-      from jsonb_to_recordset(${asJson(numbers)}::jsonb) as x(app numeric, no numeric)
+      select found.id from unnest(${numbers}::numeric[]) as x(no)
       cross join lateral (
         select p.id from tallyhook.operations p
-        where p.tx_log_no is not null and p.tx_log_no = x.no and p.tx_app_no = x.app offset 0) found
+        where p.tx_log_no is not null and p.tx_log_no = x.no offset 0) found
       union
       select found.id from unnest(${hashes}::text[]) as x(hash)
       cross join lateral (

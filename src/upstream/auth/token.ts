@@ -78,9 +78,15 @@ export class ClientToken {
   #lastFailure: TokenFailure = { cause: 'unreachable' };
   #replacedAt: Instant = Number.NEGATIVE_INFINITY;
   #warned = false;
+  #appNo: bigint | undefined;
 
   constructor(deps: ClientTokenDeps) {
     this.#deps = deps;
+  }
+
+  /** The number of the app of the newest token that named one. */
+  get appNo(): bigint | undefined {
+    return this.#appNo;
   }
 
   /** A valid token; waits for it until the deadline at most. Never rejects. */
@@ -138,6 +144,7 @@ export class ClientToken {
     if (!sure && !this.#warned)
       log.warn({ lifetimeMs: ms }, 'expires_in fits no unit: read as seconds, renewed early');
     this.#warned = !sure;
+    this.#appNo = appNo ?? this.#appNo;
     this.#failures = 0;
     this.#retryAt = 0;
     const endsAt = startedAt + Math.max(ms - MARGIN_MS, ms / 2);

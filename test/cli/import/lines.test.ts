@@ -96,6 +96,15 @@ describe('A mapping', () => {
     expect([...mapping.ignored]).toEqual(['note']);
   });
 
+  it('Lines with one hash in different letters are of one transaction', async () => {
+    const mapping = await readMapping({});
+    const lines = ['ab', 'AB'].map((two) =>
+      mapping.toLine(row({ kind: 'burn', tx_hash: `0x${two.repeat(32)}` })),
+    );
+    const transaction = `0x${'ab'.repeat(32)}`;
+    expect(lines).toMatchObject([{ transaction }, { transaction }]);
+  });
+
   it.each([
     [{ map: ['sum=value'] }, 'sum is no field; fields are kind'],
     [{ set: ['kind'] }, '--set kind: write field=value'],

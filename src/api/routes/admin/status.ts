@@ -86,7 +86,7 @@ const status = z
       drifts_unassigned: z.int(),
       drifts_proposed: z.int().openapi({ description: 'They wait for the approval of an owner' }),
       outcomes_proposed: z.int().openapi({
-        description: 'Undecided operations whose proposal waits for another owner',
+        description: 'Operations whose proposed outcome waits for another owner',
       }),
     }),
     webhooks: z.object({

@@ -93,7 +93,7 @@ const filters = z.strictObject({
     .optional()
     .openapi({ description: 'Only those whose state is not final, as `open` in the status' }),
   proposed: z.literal('true').optional().openapi({
-    description: 'Only undecided operations whose proposal waits for another owner',
+    description: 'Only operations whose proposed outcome waits for another owner',
   }),
   since: instantInput.optional(),
   until: instantInput.optional(),

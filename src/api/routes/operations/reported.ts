@@ -112,24 +112,39 @@ export function addReportedOperations(router: Router, deps: Deps): void {
         throw new Failure('invalid_request', 'dry_run and unproved are only for a stream');
       if (type !== 'application/json')
         throw new Failure('unsupported_media_type', `send application/json or ${NDJSON}`);
-      return answerDocument(c, deps, caller);
+      return answerDocument(c, deps, caller, audit);
     },
   });
 }
 
 /** Records one report or an array of reports. */
-async function answerDocument(c: Context, deps: Deps, caller: Caller): Promise<Response> {
+async function answerDocument(
+  c: Context,
+  deps: Deps,
+  caller: Caller,
+  audit: AuditWork,
+): Promise<Response> {
   const document = tryParseJson(await readText(c.req, deps.bodyBytesMax));
   if (document === undefined) throw new Failure('malformed_json');
   if (!Array.isArray(document)) {
-    const [only] = await record(deps, [document], caller);
-    if (only?.result !== 'recorded' && only?.result !== 'known')
-      throw only?.failure ?? new Failure('internal');
+    const named = typeof document === 'object' && document !== null ? document : {};
+    const only = await audit(named, async () => {
+      const [result] = await record(deps, [document], caller);
+      if (result?.result === 'recorded' || result?.result === 'known') return result;
+      throw result?.failure ?? new Failure('internal');
+    });
     const isNew = only.result === 'recorded' && only.isNew;
     return reply(c, jsonText(operationOutput(only.operation)), isNew ? 201 : 200);
   }
   if (document.length > ARRAY_MAX)
     throw new Failure('body_too_large', `at most ${ARRAY_MAX} reports; send more as ${NDJSON}`);
+  const answer = await audit({ reports: document.length }, () =>
+    recordArray(deps, document, caller),
+  );
+  return reply(c, jsonText(answer));
+}
+
+async function recordArray(deps: Deps, document: readonly Json[], caller: Caller) {
   const tally = { recorded: 0, known: 0, refused: 0 };
   const data: object[] = [];
   for (let start = 0; start < document.length; start += REPORTS_MAX) {
@@ -139,7 +154,7 @@ async function answerDocument(c: Context, deps: Deps, caller: Caller): Promise<R
       data.push(resultOutput(start + n + 1, reported));
     }
   }
-  return reply(c, jsonText({ data, ...tally }));
+  return { data, ...tally };
 }
 
 /** A parsed document, or the reason why it could not be parsed. */
@@ -233,7 +248,7 @@ function answerStream(c: Context, deps: Deps, { by, audit, dryRun, ended }: Stre
           );
         }
       };
-      await (by.unproved === undefined || dryRun ? run() : audit({ reason: by.unproved }, run));
+      await (dryRun ? run() : audit({ reports: 'a stream', reason: by.unproved }, run));
     },
   });
 }

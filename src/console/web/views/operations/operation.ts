@@ -81,7 +81,7 @@ function factsOf(o: Operation): [string, unknown][] {
     ['Idempotency key', o.idempotency_key],
     ['By', o.owner],
     ['Source', o.source],
-    ['Number', o.tx_log_no && `${o.tx_app_no} / ${o.tx_log_no}`],
+    ['Number', o.tx_log_no && `${o.tx_app_no ?? 'our app'} / ${o.tx_log_no}`],
     ['Hash', o.tx_hash && html`<${Code} text=${o.tx_hash} whole />`],
     ['Outcome', wordsOf(o.outcome)],
     ['Took effect', o.effective_at && html`<${Time} at=${o.effective_at} exact />`],
