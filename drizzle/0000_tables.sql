@@ -17,6 +17,7 @@ CREATE TABLE "tallyhook"."daemons" (
 	"roles" text[] NOT NULL,
 	"server_start" timestamptz(6) NOT NULL,
 	"data_file" text NOT NULL,
+	"app_per_s" double precision DEFAULT 0 NOT NULL,
 	CONSTRAINT "daemons_epoch_unique" UNIQUE("epoch")
 );
 --> statement-breakpoint
@@ -233,6 +234,7 @@ CREATE TABLE "tallyhook"."quota" (
 	"blocked_until" timestamptz(3),
 	"rate" double precision,
 	"rises_from" timestamptz(3),
+	"rise_ms" integer,
 	"cleared_at" timestamptz(3)
 );
 --> statement-breakpoint

@@ -95,7 +95,8 @@ create table tallyhook.daemons (
   alive_until timestamp(3) with time zone not null,
   roles text[] not null,
   server_start timestamp(6) with time zone not null,
-  data_file text not null
+  data_file text not null,
+  app_per_s double precision not null default 0
 );
 create table tallyhook.day_balances (
   account_id bigint not null,
@@ -470,6 +471,7 @@ create table tallyhook.quota (
   blocked_until timestamp(3) with time zone,
   rate double precision,
   rises_from timestamp(3) with time zone,
+  rise_ms integer,
   cleared_at timestamp(3) with time zone
 );
 create table tallyhook.replays (

@@ -3,7 +3,7 @@
  * known one. On the way it follows the database's clock, divides the polling budget among the
  * living daemons that poll, and restarts an embedded server that died.
  */
-import { type Daemon, keepAlive } from '../db/leases.ts';
+import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
 import { type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
@@ -33,7 +33,7 @@ export function makeHeartbeat(deps: {
   daemon: Daemon;
   /** The roles that it performs at present. */
   roles: () => readonly Role[];
-  upstream: Pick<Upstream, 'shareAmong' | 'syncQuota'>;
+  upstream: Pick<Upstream, 'appPerS' | 'share' | 'syncQuota'>;
   log: Log;
   metrics: Pick<Metrics, 'clockCorrection'>;
   aliveMs: number;
@@ -43,10 +43,9 @@ export function makeHeartbeat(deps: {
   const { database, identity, daemon, roles, upstream, log, metrics, aliveMs } = deps;
   const { machine = machineCount } = deps;
   let last = { at: machine.ms(), interruptions: machine.interruptions() };
-  let living: readonly Role[][] = [];
+  let living: readonly Living[] = [];
   let proving: Promise<void> | undefined;
-  const count = (...some: Role[]) =>
-    living.filter((its) => some.some((role) => its.includes(role))).length;
+  const count = (role: Role) => living.filter((one) => one.roles.includes(role)).length;
 
   async function proveOnce() {
     const sent = { at: machine.ms(), interruptions: machine.interruptions() };
@@ -54,13 +53,14 @@ export function makeHeartbeat(deps: {
     if (sent.interruptions !== last.interruptions) await database.clock.follow();
     living = await database.db.begin(async (tx) => {
       await identity.prove(tx, daemon);
-      return keepAlive(tx, daemon, database.clock.now(), aliveMs, roles());
+      const own = { roles: roles(), appPerS: upstream.appPerS() };
+      return keepAlive(tx, daemon, database.clock.now(), aliveMs, own);
     });
     // The database counts from an instant not before `sent`.
     last = sent;
     await identity.note();
-    // A gateway polls a wallet before its first write.
-    upstream.shareAmong(count('gateway', 'workers'), count('workers'));
+    const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);
+    upstream.share({ pollers: count('workers'), appPerS });
     await upstream.syncQuota();
     await database.clock.follow();
     metrics.clockCorrection.set(database.clock.correctionMs() / 1000);

@@ -34,8 +34,15 @@ export async function registerDaemon(
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
+/** What a living daemon does. */
+export interface Living {
+  roles: readonly Role[];
+  /** Requests of apps per second that the service answered without throttling. */
+  appPerS: number;
+}
+
 /**
- * Stores a heartbeat; returns the roles of every living daemon, this one included. A daemon whose
+ * Stores a heartbeat; returns every living daemon, this one included. A daemon whose
  * registration was lost, such as with the last commits before a failover, is registered again. From
  * then on the daemon counts as having proved the database, so that is done in the same transaction.
  */
@@ -44,29 +51,29 @@ export async function keepAlive(
   daemon: Daemon,
   now: Instant,
   aliveMs: number,
-  roles: readonly Role[] = ROLES,
-): Promise<Role[][]> {
-  const rows = await db.sql<{ roles: Role[] }[]>`
+  { roles, appPerS }: Living = { roles: ROLES, appPerS: 0 },
+): Promise<Living[]> {
+  const until = isoText(now + aliveMs);
+  return db.sql<Living[]>`
     with heartbeat as (
-      update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)},
+      update tallyhook.daemons set alive_until = ${until}, app_per_s = ${appPerS},
         roles = ${roles as Role[]}::text[], server_start = pg_postmaster_start_time(),
         data_file = pg_relation_filepath('tallyhook.daemons')
       where id = ${daemon.id}
-      returning roles
+      returning roles, app_per_s
     ), again as (
-      insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start,
-      data_file)
-      select ${daemon.id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[],
+      insert into tallyhook.daemons (id, started_at, alive_until, app_per_s, roles, server_start,
+        data_file)
+      select ${daemon.id}, ${isoText(now)}, ${until}, ${appPerS}, ${roles as Role[]}::text[],
         pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons')
       where not exists (select from heartbeat)
-      returning roles)
-    select roles from heartbeat
+      returning roles, app_per_s)
+    select roles, app_per_s from heartbeat
     union all
-    select roles from again
+    select roles, app_per_s from again
     union all
-    select roles from tallyhook.daemons
+    select roles, app_per_s from tallyhook.daemons
     where alive_until > ${isoText(now)} and id <> ${daemon.id}`;
-  return rows.map((row) => row.roles);
 }
 
 /** The roles of every living daemon. */

@@ -16,6 +16,8 @@ export const daemons = tallyhook.table('daemons', {
   /** When the server started in which it last proved the database, and the file of this table. */
   serverStart: exactInstant('server_start').notNull(),
   dataFile: text('data_file').notNull(),
+  /** Requests of apps per second that the service answered without throttling. */
+  appPerS: doublePrecision('app_per_s').notNull().default(0),
 });
 
 /** Work that one daemon at a time may do. The fencing token grows when the holder changes. */

@@ -52,9 +52,11 @@ export function makeMetrics(process = 'main') {
       'class',
       'result',
     ]),
-    upstreamRate: gauge(
-      'upstream_learned_rate_per_second',
-      'Polls per second that the rate limiter allows all daemons together',
+    pollRate: gauge(
+      'poll_rate_per_second',
+      'What bounds the polls of all daemons together: setting; by_apps, without a setting; ' +
+        'learned from throttlings and outages, while that is less; effective, the least of these',
+      ['bound'],
     ),
     polls: counter('polls_total', 'Polls of targets', ['kind', 'result']),
     attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['result']),

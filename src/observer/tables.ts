@@ -121,9 +121,13 @@ export const unprocessedObservations = tallyhook.table(
 export const quota = tallyhook.table('quota', {
   name: text().primaryKey(),
   blockedUntil: instant('blocked_until'),
-  /** Polls per second right after the last throttling, and the instant from which that rises. */
+  /**
+   * Polls per second right after the last throttling or outage, the instant from which that rises,
+   * and how long it would rise from zero.
+   */
   rate: doublePrecision(),
   risesFrom: instant('rises_from'),
+  riseMs: integer('rise_ms'),
   /** When a person last removed the deadlines. */
   clearedAt: instant('cleared_at'),
 });

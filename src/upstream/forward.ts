@@ -95,7 +95,6 @@ async function sendOnce(
   );
   headers.push('accept-encoding', 'identity');
   if (authorization !== undefined) headers.push('authorization', authorization);
-  if (isLimited(request)) budget.charge();
   const exchanged = await transport.exchange(cls, {
     method,
     ...addressOf(hosts[host], path),

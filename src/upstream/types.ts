@@ -20,12 +20,13 @@ export interface QuotaState {
   /** Until when the service asked this class to send nothing. */
   blockedUntil: Instant | null;
   /**
-   * The rate of polls right after the last throttling, in requests per second of all daemons
-   * together, and the instant from which it rises. Null before the first throttling, and for app
-   * traffic.
+   * The rate of polls right after the last throttling or outage, in requests per second of all
+   * daemons together, the instant from which it rises, and how long it would rise from zero. Null
+   * before the first one, and for other traffic.
    */
   rate: number | null;
   risesFrom: Instant | null;
+  riseMs: number | null;
   /** When a person last removed the deadlines; those received before it are void. */
   clearedAt: Instant | null;
 }

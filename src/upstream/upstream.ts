@@ -42,8 +42,8 @@ export interface UpstreamSettings extends BudgetSettings {
   connectTimeoutMs: number;
   /** The largest body that is buffered, in bytes. */
   bodyBytesMax: number;
-  /** The ceiling for polls, in requests per second of all daemons together. */
-  budgetPerS: number;
+  /** The bound of polls per second of all daemons together; null: the traffic of apps decides. */
+  budgetPerS: number | null;
   /** The rate of polls at the start, until the first throttling. */
   initialRatePerS: number;
   /** Requests of apps open at once; one more is `not_sent`, `busy`. */
@@ -73,8 +73,10 @@ export interface Upstream extends Reads {
   /** The number of the app that the managed token belongs to, once the service has named it. */
   appNo(): bigint | undefined;
   budget: BudgetView;
-  /** Divides the budget among that many living daemons, of which so many poll steady targets. */
-  shareAmong(daemons: number, pollers: number): void;
+  /** Requests of apps of this daemon per second that the service answers without throttling. */
+  appPerS(): number;
+  /** Divides the budget among so many daemons that poll; `appPerS` is that of all daemons. */
+  share(among: { pollers: number; appPerS: number }): void;
   /** Reads the stored quota again, to take over what other daemons have stored. */
   syncQuota(): Promise<void>;
   /** Removes the deadlines that the service has set, for all daemons; for people only. */
@@ -99,7 +101,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   };
   const quota = await openQuota(
     { store: deps.quota, clock, random, log },
-    { ceiling: settings.budgetPerS, initialRate: settings.initialRatePerS },
+    { setting: settings.budgetPerS, initialRate: settings.initialRatePerS },
   );
   const transport = makeTransport(clock, {
     connectTimeoutMs,
@@ -138,7 +140,8 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     blockedUntil: (cls) => quota.blockedUntil(cls),
     appNo: () => token.appNo,
     budget,
-    shareAmong: (daemons, pollers) => budget.shareAmong(daemons, pollers),
+    appPerS: () => budget.appPerS(),
+    share: (among) => budget.share(among),
     async syncQuota() {
       await quota.sync();
       budget.refresh();

@@ -166,7 +166,7 @@ describe('An invalid configuration is refused with one line', () => {
     [{ PORT: '-1' }, /^PORT must be a port/],
     [{ PORT: '1.5' }, /^PORT must be a port/],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be trace, debug, info, warn, error or fatal$/],
-    [{ UPSTREAM_BUDGET_PER_S: '0' }, /^UPSTREAM_BUDGET_PER_S must be requests per second/],
+    [{ UPSTREAM_BUDGET_PER_S: '0' }, /^UPSTREAM_BUDGET_PER_S must be polls per second/],
     [{ UPSTREAM_BUDGET_PER_S: 'many' }, /^UPSTREAM_BUDGET_PER_S must be/],
     [{ UPSTREAM_QUIESCENCE_MS: '0' }, /^UPSTREAM_QUIESCENCE_MS must be whole milliseconds/],
     [{ UPSTREAM_QUIESCENCE_MS: '1.5' }, /^UPSTREAM_QUIESCENCE_MS must be/],

@@ -36,6 +36,8 @@ interface Given {
   ownWallets?: string[];
   /** A deadline of polls stands that another daemon received. */
   blocked?: boolean;
+  /** Called instead of a poll: others poll. */
+  pollElsewhere?: (ref: TargetRef) => Promise<void>;
 }
 
 /** A pre-image source whose polls are answered by the test. */
@@ -60,11 +62,17 @@ function preImages(settings: Given = {}) {
     account: (addr: string) => poll(addr),
     token: (contract: bigint, token: bigint) => poll(`${contract}:${token}`),
     // Two polls per second.
-    budget: { free: () => free, nextAt: () => AT + 500, ratePerS: () => 2 },
+    budget: {
+      free: () => free,
+      nextAt: () => AT + 500,
+      ratePerS: () => 2,
+      bounds: () => ({ effective: 2 }),
+    },
   } as unknown as Upstream;
   const observer = {
     addForFirstPoll: async (_db: unknown, ref: TargetRef) => {
       added.push(ref);
+      await settings.pollElsewhere?.(ref);
       return settings.blocked !== true;
     },
     noteRead: async () => {},
@@ -76,6 +84,7 @@ function preImages(settings: Given = {}) {
     ...{ clock, pause: clock.pause, log: makeLog('silent') },
     ownWallets: new Set((settings.ownWallets ?? []).map(addressKey)),
     firstPollMs: settings.firstPollMs ?? 5_000,
+    polls: settings.pollElsewhere === undefined,
   });
   return {
     polled,
@@ -136,6 +145,32 @@ it('A pre-image of a wallet without an observation is one poll, shared by concur
     });
   expect(polled).toEqual([addr]);
   expect(added).toEqual([{ kind: 'wallet', addr }]);
+});
+
+it('A pre-image on a daemon that does not poll is what another daemon observed meanwhile', async () => {
+  const addr = freshAddr();
+  const { preImage, polled, added, clock } = preImages({
+    firstPollMs: 1_000,
+    pollElsewhere: () => observedBefore(`wallet:${addressKey(addr)}`, { addr }),
+  });
+  const found = preImage(give(addr));
+  await clock.paused(1, 50);
+  clock.advance(50);
+  expect(await found).toMatchObject({ wallets: [{ seen: { addr } }] });
+  expect(added).toEqual([{ kind: 'wallet', addr }]);
+  expect(polled).toEqual([]);
+});
+
+it('A pre-image on a daemon that does not poll is empty when none polls in time', async () => {
+  const { preImage, polled, clock } = preImages({
+    firstPollMs: 50,
+    pollElsewhere: async () => {},
+  });
+  const found = preImage(give(freshAddr()));
+  await clock.paused(1, 50);
+  clock.advance(50);
+  expect(await found).toEqual({ wallets: [] });
+  expect(polled).toEqual([]);
 });
 
 it('A pre-image of two wallets polls only the one without an observation', async () => {

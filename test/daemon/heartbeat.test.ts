@@ -25,7 +25,7 @@ async function openHeartbeat() {
     identity: makeIdentityProof({ database, dataDir: '/dev/null/none', log }),
     daemon: await registerDaemon(db, `dmn_${++daemons}`, clock.now(), ALIVE_MS),
     roles: () => ROLES,
-    upstream: { shareAmong: () => {}, syncQuota: async () => {} },
+    upstream: { appPerS: () => 0, share: () => {}, syncQuota: async () => {} },
     log,
     metrics: makeMetrics(),
     aliveMs: ALIVE_MS,

@@ -32,6 +32,12 @@ afterAll(async () => {
   await world?.close();
 });
 
+async function spawnGateways(count: number): Promise<void> {
+  const env = environmentOf(world.database.url, world.sandbox.url);
+  for (let n = 0; n < count; n++)
+    daemons.push(await spawnDaemon({ ...env, TALLYHOOK_ROLES: 'gateway' }, QUICK));
+}
+
 const ready = (app?: App) => app?.call('GET', '/readyz');
 const doctor = async () => {
   const env = environmentOf(world.database.url, world.sandbox.url);
@@ -89,13 +95,30 @@ it('Each daemon names its roles, and the status counts the daemons of each role'
   await expect.poll(doctor).toMatchObject({ ok: true });
 });
 
-it('The polling budget is divided among the daemons that poll', async () => {
-  // After the maintenance of a test above, the rate rises to that of the settings within minutes.
-  const shares = async () => {
-    const { budget } = (await api?.call('GET', '/api/status'))?.json ?? {};
-    return budget.learned_per_s / budget.rate_per_s;
-  };
-  await expect.poll(shares).toBeCloseTo(2, 6);
+it('The polling budget is divided among the daemons with workers, not among gateways', async () => {
+  await spawnGateways(2);
+  // After the maintenance of a test above, the rate rises to that of the settings.
+  const budget = async () => (await api?.call('GET', '/api/status'))?.json.budget;
+  const roles = async () => (await api?.call('GET', '/api/status'))?.json.daemons;
+  await expect.poll(roles).toMatchObject({ gateway: 3, workers: 1 });
+  await expect.poll(budget, { timeout: 40_000 }).toMatchObject({
+    setting_per_s: 200,
+    by_apps_per_s: null,
+    learned_per_s: null,
+    effective_per_s: 200,
+    rate_per_s: 200,
+  });
+});
+
+it('A daemon with workers polls a wallet before the first write of a gateway on it', async () => {
+  const addr = `0x77${'0'.repeat(38)}`;
+  world.sandbox.control.setWallet(addr, { amt_token: 1n });
+  expect((await gateway?.give(addr, 7))?.status).toBe(200);
+  const all = world.sandbox.control.requests(0, 10_000);
+  const poll = all.findIndex(({ path, query }) => `${path}?${query}`.includes(addr));
+  const write = all.findLastIndex(({ endpoint }) => endpoint === 'give');
+  expect(poll).toBeGreaterThan(0);
+  expect(poll).toBeLessThan(write);
 });
 
 it('Without a daemon that delivers, the doctor says which role is missing', async () => {

@@ -78,9 +78,9 @@ describe('The settings of a stage', () => {
   });
 
   it('limit the initial poll rate to the budget', () => {
-    const at = (budget_per_s: number, initial_rate_per_s: number) =>
+    const at = (budget_per_s: number | 'auto', initial_rate_per_s: number) =>
       upstreamSettings(config({ upstream: { budget_per_s, initial_rate_per_s } })).initialRatePerS;
-    expect([at(2, 5), at(5, 5), at(50, 5)]).toEqual([2, 5, 5]);
+    expect([at(2, 5), at(5, 5), at(50, 5), at('auto', 5)]).toEqual([2, 5, 5, 5]);
   });
 
   it('of the ledger have operators by number and undefined for unknown addresses', () => {

@@ -90,17 +90,17 @@ describe('Probes', () => {
     const { upstream } = await upstreamTo(world.sandbox.url, world.clock);
     const observer = observerOf(world.database.db, world.clock, upstream);
     await observer.probeOnce(world.clock.now());
-    const rate = upstream.budget.learnedPerS();
+    const rate = upstream.budget.bounds().effective;
     world.sandbox.control.maintenance({ state: 'on' });
     world.clock.advance(30_000);
     await observer.probeOnce(world.clock.now());
-    expect(upstream.budget.learnedPerS()).toBe(rate);
+    expect(upstream.budget.bounds().effective).toBe(rate);
     world.sandbox.control.maintenance({ state: 'off' });
     world.clock.advance(5_000);
     await observer.probeOnce(world.clock.now());
-    expect(upstream.budget.learnedPerS()).toBe(rate / 4);
+    expect(upstream.budget.bounds().effective).toBe(rate / 4);
     world.clock.advance(300_000);
-    expect(upstream.budget.learnedPerS()).toBe(rate);
+    expect(upstream.budget.bounds().effective).toBe(rate);
   });
 
   it('report an announcement once, and polls continue', async () => {

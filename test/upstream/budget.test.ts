@@ -23,13 +23,18 @@ interface Opened {
 }
 
 async function openBudget(
-  more: { rate?: number; ceiling?: number; concurrencyMax?: number; waitingMax?: number } = {},
+  more: {
+    rate?: number;
+    setting?: number | null;
+    concurrencyMax?: number;
+    waitingMax?: number;
+  } = {},
   clock = manualClock(),
   store = memoryQuotaStore(),
 ): Promise<Opened> {
-  const { rate = 5, ceiling = rate, concurrencyMax = 10, waitingMax = 100 } = more;
+  const { rate = 5, setting = rate, concurrencyMax = 10, waitingMax = 100 } = more;
   const { log, logged } = textLog();
-  const rates = { ceiling, initialRate: rate };
+  const rates = { setting, initialRate: rate };
   const quota = await openQuota({ store, clock, random: seededRandom(1), log }, rates);
   const settings = { concurrencyMax, steadyShare: 0.2, waitingMax, waitMs: 60_000 };
   const budget = new Budget({ quota, clock, metrics: makeMetrics() }, settings);
@@ -114,11 +119,11 @@ describe('The budget', () => {
     expect(releases.every(Boolean)).toBe(true);
   });
 
-  it('is divided among daemons', async () => {
+  it('is divided among the daemons that poll', async () => {
     const opened = await openBudget({ rate: 4 });
-    opened.budget.shareAmong(4);
+    opened.budget.share({ pollers: 4, appPerS: 0 });
     expect(opened.budget.ratePerS()).toBe(1);
-    expect(opened.budget.learnedPerS()).toBe(4);
+    expect(opened.budget.bounds().effective).toBe(4);
     await drain(opened);
     expect(opened.budget.nextAt()).toBe(opened.clock.now() + 1000);
   });
@@ -126,29 +131,61 @@ describe('The budget', () => {
   it('leaves steady polls of all daemons what urgent polls do not use, and their share', async () => {
     const opened = await openBudget({ rate: 4 });
     const { budget, clock } = opened;
-    budget.shareAmong(4, 2);
-    expect([budget.steadyPerS(), budget.steadyMinPerS()]).toEqual([2, 0.4]);
+    budget.share({ pollers: 2, appPerS: 0 });
+    expect([budget.steadyPerS(), budget.steadyMinPerS()]).toEqual([4, 0.8]);
     const poll = async (priority: 'pending' | 'steady') => {
       clock.advance(1_000);
       (await budget.acquire(priority))?.();
     };
     for (let i = 0; i < 30; i++) await poll('steady');
-    expect(budget.steadyPerS()).toBe(2);
+    expect(budget.steadyPerS()).toBe(4);
     for (let i = 0; i < 240; i++) await poll('pending');
-    expect(budget.steadyPerS()).toBe(0.4);
+    expect(budget.steadyPerS()).toBeCloseTo(2, 1);
   });
 
-  it('subtracts app traffic from its rate, except for the share of polls, and counts both', async () => {
-    const { budget, clock } = await openBudget();
-    for (let i = 0; i < 100; i += 1) {
-      budget.charge();
-      clock.advance(500);
+  it('is not used up by requests of apps, of which it counts those that were answered', async () => {
+    const opened = await openBudget();
+    const { budget, clock, throttled } = opened;
+    await drain(opened);
+    const nextAt = budget.nextAt();
+    for (let i = 0; i < 50; i += 1) {
+      await budget.record('app-read', { kind: 'answered' });
+      await budget.record('app-write', { kind: 'answered' });
+      await budget.record('app-write', { kind: 'none' });
+      await budget.record('polls', { kind: 'answered' });
+      await budget.record('client-token', { kind: 'answered' });
     }
-    expect(budget.ratePerS()).toBeCloseTo(3, 0);
-    for (let i = 0; i < 1000; i += 1) budget.charge();
-    expect(budget.ratePerS()).toBe(1);
-    (await budget.acquire('unknown'))?.();
-    expect(budget.requests()).toBe(1_101);
+    expect(budget.nextAt()).toBe(nextAt);
+    expect(budget.ratePerS()).toBe(5);
+    expect(budget.requests()).toBe(2);
+    // Averaged over ten seconds.
+    expect(budget.appPerS()).toBeCloseTo(10, 6);
+    await throttled('app-write', clock.now() + 1_000);
+    expect(budget.appPerS()).toBeCloseTo(10, 6);
+  });
+
+  it('without a setting follows the traffic of apps, below what a throttling leaves', async () => {
+    const { budget, quota, clock, throttled } = await openBudget({ rate: 5, setting: null });
+    const by = (appPerS: number) => {
+      budget.share({ pollers: 1, appPerS });
+      return budget.bounds();
+    };
+    expect(by(0)).toEqual({ setting: null, byApps: 5, learned: null, effective: 5 });
+    clock.advance(30_000);
+    expect(by(80)).toEqual({ setting: null, byApps: 20, learned: null, effective: 20 });
+    await throttled('app-write', clock.now() + 1_000);
+    expect(by(80)).toEqual({ setting: null, byApps: 20, learned: 10, effective: 10 });
+    clock.set((quota.blockedUntil('polls') ?? 0) + 150_000);
+    expect(by(80)).toEqual({ setting: null, byApps: 20, learned: null, effective: 20 });
+    expect(by(0)).toMatchObject({ byApps: 5, effective: 5 });
+  });
+
+  it('with a setting stays at it, whatever apps send, and states what it has learned', async () => {
+    const { budget, clock } = await openBudget({ rate: 5, setting: 100 });
+    budget.share({ pollers: 1, appPerS: 4_000 });
+    expect(budget.bounds()).toEqual({ setting: 100, byApps: null, learned: 5, effective: 5 });
+    clock.advance(30_000);
+    expect(budget.bounds()).toEqual({ setting: 100, byApps: null, learned: null, effective: 100 });
   });
 });
 
@@ -220,9 +257,9 @@ describe('A throttling', () => {
   it('halves the rate once, however many answers report it, and the rate recovers', async () => {
     const { budget, quota, clock, throttled } = await openBudget({ rate: 5 });
     for (let i = 0; i < 3; i += 1) await throttled('polls', clock.now() + 1000);
-    expect(budget.learnedPerS()).toBe(2.5);
+    expect(budget.bounds().effective).toBe(2.5);
     clock.set((quota.blockedUntil('polls') ?? 0) + 60_000);
-    expect(budget.learnedPerS()).toBe(3.5);
+    expect(budget.bounds().effective).toBe(3.5);
   });
 
   it('is logged once, however many requests it refuses, one of a day or more as a warning', async () => {
@@ -245,7 +282,7 @@ describe('The stored quota', () => {
       expect(after.quota.blockedUntil(cls)).toBe(before.quota.blockedUntil(cls));
     expect(await after.budget.acquire('unknown')).toBeUndefined();
     clock.set((before.quota.blockedUntil('polls') ?? 0) + 60_000);
-    expect([before.budget.learnedPerS(), after.budget.learnedPerS()]).toEqual([3.5, 3.5]);
+    expect([before.budget.bounds().effective, after.budget.bounds().effective]).toEqual([3.5, 3.5]);
   });
 
   it('reaches other daemons when they read it again', async () => {
@@ -257,7 +294,7 @@ describe('The stored quota', () => {
     expect(other.budget.free()).toBeGreaterThan(0);
     await other.quota.sync();
     expect(other.budget.free()).toBe(0);
-    expect(other.budget.learnedPerS()).toBe(2.5);
+    expect(other.budget.bounds().effective).toBe(2.5);
   });
 
   it('is not lowered by the sync of an older throttling', async () => {
@@ -270,9 +307,9 @@ describe('The stored quota', () => {
     clock.advance(5000);
     await other.throttled('polls', clock.now() + 1000);
     Object.assign(store.rows[0] ?? {}, stored);
-    const rate = other.budget.learnedPerS();
+    const rate = other.budget.bounds().effective;
     await other.quota.sync();
-    expect(other.budget.learnedPerS()).toBe(rate);
+    expect(other.budget.bounds().effective).toBe(rate);
   });
 
   it('that could not be stored holds at once, and is stored by a later sync', async () => {

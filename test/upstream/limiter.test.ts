@@ -1,14 +1,46 @@
 /** The rules of the rate: halving and linear rise, pacing, and the order of waiting polls. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RATE_MIN_PER_S, RISE_MS, rateAt, throttle } from '../../src/upstream/rate/limiter.ts';
+import {
+  ceilingOf,
+  FIRST_RISE_MS,
+  RATE_MIN_PER_S,
+  RISE_MS,
+  rateAt,
+  slowStart,
+  throttle,
+} from '../../src/upstream/rate/limiter.ts';
 import { makePriorityQueue } from '../../src/upstream/rate/priority-queue.ts';
 import { burstOf, makeTokenBucket } from '../../src/upstream/rate/token-bucket.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
 
 describe('The rate of polls', () => {
-  const at = (rate: number, risesFrom = T0) => ({ rate, risesFrom });
+  const at = (rate: number, risesFrom = T0, riseMs = RISE_MS) => ({ rate, risesFrom, riseMs });
+
+  it.each([
+    ['is five a second without traffic of apps', null, 0, 5],
+    ['is five a second while a fourth of the traffic is less', null, 20, 5],
+    ['is a fourth of the traffic of apps when that is more', null, 40, 10],
+    ['is never above a setting, whatever apps send', 5, 400, 5],
+    ['is a setting below five', 0.5, 400, 0.5],
+    ['is a setting above the share of apps', 100, 40, 100],
+  ])('has a ceiling that %s', (_title, setting, appPerS, ceiling) => {
+    expect(ceilingOf(setting, appPerS)).toBe(ceiling);
+  });
+
+  it('rises to any ceiling within half a minute while nothing was throttled', () => {
+    const first = at(5, T0, FIRST_RISE_MS);
+    expect([0, 15, 28.5].map((s) => rateAt(first, 100, T0 + s * 1_000))).toEqual([5, 55, 100]);
+    expect(FIRST_RISE_MS).toBe(30_000);
+  });
+
+  it('after an outage is a fourth, and rises as fast as before it', () => {
+    expect(slowStart(at(100, T0, FIRST_RISE_MS), 100, T0)).toEqual(at(25, T0, FIRST_RISE_MS));
+    expect(slowStart(at(40), 100, T0)).toEqual(at(10));
+    // It had recovered from its throttling.
+    expect(slowStart(at(100), 100, T0)).toEqual(at(25, T0, FIRST_RISE_MS));
+  });
 
   it('is half of what it was after a throttling', () => {
     fc.assert(
@@ -48,11 +80,10 @@ describe('The rate of polls', () => {
 
 describe('The token bucket', () => {
   /** Takes whatever is free in every millisecond, and returns the times of polls. */
-  function run(perS: number, seconds: number, appEveryMs = Number.POSITIVE_INFINITY): number[] {
-    const bucket = makeTokenBucket(() => perS, 0.2, T0);
+  function run(perS: number, seconds: number): number[] {
+    const bucket = makeTokenBucket(() => perS, T0);
     const polls: number[] = [];
     for (let ms = 0; ms < seconds * 1000; ms += 1) {
-      if (ms > 0 && ms % appEveryMs === 0) bucket.charge(T0 + ms);
       for (let free = bucket.free(T0 + ms); free > 0; free -= 1) {
         bucket.take(T0 + ms);
         polls.push(ms);
@@ -83,32 +114,21 @@ describe('The token bucket', () => {
   });
 
   it('accumulates no more than a burst while unused', () => {
-    expect(makeTokenBucket(() => 5, 0.2, T0).free(T0 + 3_600_000)).toBe(burstOf(5));
+    expect(makeTokenBucket(() => 5, T0).free(T0 + 3_600_000)).toBe(burstOf(5));
   });
 
-  it.each([
-    ['subtracts app traffic of 2 per second from 5', 500, 178, 184],
-    ['keeps a fifth for polls under any app traffic', 1, 58, 62],
-  ])('%s', (_title, appEveryMs, least, most) => {
-    const polls = run(5, 60, appEveryMs).length;
-    expect(polls).toBeGreaterThanOrEqual(least);
-    expect(polls).toBeLessThanOrEqual(most);
-  });
-
-  it('forgets a burst of app traffic after ten seconds', () => {
-    const bucket = makeTokenBucket(() => 5, 0.2, T0);
-    for (let i = 0; i < 10_000; i += 1) bucket.charge(T0);
-    expect(bucket.nextAt(T0)).toBeLessThanOrEqual(T0);
-    bucket.take(T0);
-    expect(bucket.nextAt(T0)).toBe(T0 + 1000);
-    expect(bucket.free(T0 + 10_400)).toBe(2);
+  it('takes a second request of a poll from the polls that follow', () => {
+    const bucket = makeTokenBucket(() => 5, T0);
+    for (let i = 0; i < 4; i += 1) bucket.take(T0);
+    expect(bucket.free(T0 + 500)).toBe(0);
+    expect(bucket.nextAt(T0 + 500)).toBe(T0 + 600);
   });
 
   it('announces when the next poll may start', () => {
     const gap = fc.integer({ min: 0, max: 3000 });
     fc.assert(
       fc.property(fc.double({ min: 0.2, max: 50, noNaN: true }), fc.array(gap), (perS, gaps) => {
-        const bucket = makeTokenBucket(() => perS, 0.2, T0);
+        const bucket = makeTokenBucket(() => perS, T0);
         let now = T0;
         for (const ms of gaps) {
           now += ms;
@@ -116,15 +136,14 @@ describe('The token bucket', () => {
           expect(bucket.free(now) > 0).toBe(bucket.nextAt(now) <= now);
           expect(bucket.free(next)).toBeGreaterThan(0);
           now = next;
-          if (ms % 3 === 0) bucket.charge(now);
-          else bucket.take(now);
+          bucket.take(now);
         }
       }),
     );
   });
 
   it('gains nothing from a clock that runs backwards', () => {
-    const bucket = makeTokenBucket(() => 1, 0.2, T0);
+    const bucket = makeTokenBucket(() => 1, T0);
     bucket.take(T0);
     bucket.take(T0);
     expect(bucket.free(T0 - 60_000)).toBe(0);

@@ -159,11 +159,11 @@ describe('A Retry-After', () => {
       down,
       { 'retry-after': '60' },
     ]);
-    const before = upstream.budget.learnedPerS();
+    const before = upstream.budget.bounds().effective;
     expect(await poll()).toMatchObject({ cause: 'maintenance' });
     expect(upstream.blockedUntil('polls')).toBe(clock.now() + 60_000);
     expect(upstream.blockedUntil('app-write')).toBeUndefined();
-    expect(upstream.budget.learnedPerS()).toBe(before);
+    expect(upstream.budget.bounds().effective).toBe(before);
     for (const n of [1, 2]) {
       const { outcome, answer } = await forward();
       expect(outcome).toMatchObject({ class: 'unavailable', reason: 'maintenance' });

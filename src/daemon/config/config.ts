@@ -74,8 +74,8 @@ const OVERRIDES: Record<
   },
   UPSTREAM_BUDGET_PER_S: {
     path: ['upstream', 'budget_per_s'],
-    read: Number,
-    expected: 'requests per second, more than 0',
+    read: (text) => (text === 'auto' ? text : Number(text)),
+    expected: 'polls per second, more than 0, or auto',
   },
   UPSTREAM_QUIESCENCE_MS: {
     path: ['reconciler', 'quiescence_ms'],

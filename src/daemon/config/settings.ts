@@ -67,7 +67,7 @@ const sections = z.strictObject({
     }),
   }),
   upstream: z.strictObject({
-    budget_per_s: perS,
+    budget_per_s: z.union([perS, z.literal('auto')]),
     initial_rate_per_s: perS,
     steady_share: share,
     poll_concurrency_max: count,

@@ -114,6 +114,7 @@ export function firstPollSettings(config: Config) {
   return {
     ownWallets: new Set(ownWalletsOf(ledgerSettings(config)).map(addressKey)),
     firstPollMs: config.gateway.first_poll_wait_ms,
+    polls: config.daemon.roles.includes('workers'),
   };
 }
 

@@ -3,13 +3,14 @@ import type { UpstreamSettings } from '../../upstream/upstream.ts';
 import type { Config } from './config.ts';
 
 export function upstreamSettings({ upstream }: Config): UpstreamSettings {
+  const { budget_per_s: budget, initial_rate_per_s: initial } = upstream;
   return {
     readTimeoutMs: upstream.read_timeout_ms,
     writeTimeoutMs: upstream.write_timeout_ms,
     connectTimeoutMs: upstream.connect_timeout_ms,
     bodyBytesMax: upstream.body_bytes_max,
-    budgetPerS: upstream.budget_per_s,
-    initialRatePerS: Math.min(upstream.initial_rate_per_s, upstream.budget_per_s),
+    budgetPerS: budget === 'auto' ? null : budget,
+    initialRatePerS: budget === 'auto' ? initial : Math.min(initial, budget),
     concurrencyMax: upstream.poll_concurrency_max,
     steadyShare: upstream.steady_share,
     waitingMax: upstream.poll_queue_max,

@@ -1,7 +1,8 @@
 /**
  * The pre-image of a write: what was last observed of its wallets or token. A target that was never
- * observed is polled once before the write is sent, so that the write's effect can be proved later.
- * Concurrent writes share queries and polls.
+ * observed is polled once before the write is sent, so that the write's effect can be proved later:
+ * by this daemon, or, when it has not the role `workers`, by one that has. Concurrent writes share
+ * queries and polls.
  */
 import type { Db } from '../../db/connect.ts';
 import type { WriteRoute } from '../../gateway/gateway.ts';
@@ -28,17 +29,20 @@ interface Deps {
   ownWallets: ReadonlySet<string>;
   /** The longest that a write waits for a first poll; 0 disables first polls. */
   firstPollMs: number;
+  /** Whether this daemon polls; the budget is divided among those that do. */
+  polls: boolean;
 }
 interface LastSeen {
   name: string;
   at: number | null;
   seen: Json;
 }
+type Find = (name: string) => Promise<LastSeen | undefined>;
 
 /** Returns the pre-image as JSON, or null for a write without wallets or token. */
 export function makePreImages(deps: Deps): (write: WriteRoute) => Promise<Json> {
   const find = batchedLastSeen(deps.db);
-  const firstPoll = makeFirstPolls(deps);
+  const firstPoll = makeFirstPolls(deps, find);
   return async (write): Promise<Json> => {
     const targets = targetsOf(write);
     const found = await Promise.all(
@@ -65,7 +69,7 @@ function targetsOf({ family, fields }: WriteRoute): Readable[] {
 }
 
 /** One query at a time; names that arrive while it runs are looked up together by the next one. */
-function batchedLastSeen(db: Db): (name: string) => Promise<LastSeen | undefined> {
+function batchedLastSeen(db: Db): Find {
   let next: { names: Set<string>; rows: Promise<Map<string, LastSeen>> } | undefined;
   let running: Promise<unknown> = Promise.resolve();
   return async (name) => {
@@ -96,9 +100,14 @@ const POLLED_MAX = 10_000;
 
 /** Between two checks of a budget that other polls were quicker to use. */
 const RETRY_MS = 20;
+/** Between two checks for the poll of another daemon. */
+const LOOK_MS = 50;
 
 /** Polls a target once, when the budget allows that in time, and waits at most `firstPollMs`. */
-function makeFirstPolls(deps: Deps): (target: Readable) => Promise<LastSeen | undefined> {
+function makeFirstPolls(
+  deps: Deps,
+  find: Find,
+): (target: Readable) => Promise<LastSeen | undefined> {
   const { upstream, clock, log, ownWallets, firstPollMs } = deps;
   const { budget } = upstream;
   const inFlight = new Map<string, Promise<LastSeen | undefined>>();
@@ -109,6 +118,10 @@ function makeFirstPolls(deps: Deps): (target: Readable) => Promise<LastSeen | un
   const waitMs = (): number => {
     if (budget.free() > 0) return 0;
     return Math.max(RETRY_MS, Math.ceil(budget.nextAt() - clock.now()));
+  };
+  const remember = (name: string) => {
+    if (polledAt.size >= POLLED_MAX) polledAt.clear();
+    polledAt.set(name, monotonicMs());
   };
   const run = async (target: Readable, name: string): Promise<LastSeen | undefined> => {
     const until = clock.now() + firstPollMs;
@@ -123,14 +136,21 @@ function makeFirstPolls(deps: Deps): (target: Readable) => Promise<LastSeen | un
     } finally {
       waiting -= 1;
     }
-    if (polledAt.size >= POLLED_MAX) polledAt.clear();
-    polledAt.set(name, monotonicMs());
+    remember(name);
     return poll(deps, target, name);
+  };
+  const runElsewhere = async (target: Readable, name: string): Promise<LastSeen | undefined> => {
+    if ((waiting * 1_000) / budget.bounds().effective > firstPollMs) return undefined;
+    waiting += 1;
+    remember(name);
+    return pollElsewhere(deps, { target, name, find }).finally(() => {
+      waiting -= 1;
+    });
   };
   const start = (target: Readable, name: string): Promise<LastSeen | undefined> | undefined => {
     const last = polledAt.get(name);
     if (last !== undefined && monotonicMs() - last < POLLED_TTL_MS) return undefined;
-    const observation = run(target, name)
+    const observation = (deps.polls ? run(target, name) : runElsewhere(target, name))
       .catch((err: unknown) => {
         log.debug({ err }, 'first poll not recorded');
         return undefined;
@@ -170,4 +190,18 @@ async function poll(
   }
   await noted;
   return { name, at: observation.startedAt, seen: { ...observation.record } };
+}
+
+/** Has a daemon with the role `workers` poll the target at once; waits until it has. */
+async function pollElsewhere(
+  { db, observer, clock, pause, firstPollMs }: Deps,
+  { target, name, find }: { target: Readable; name: string; find: Find },
+): Promise<LastSeen | undefined> {
+  const until = clock.now() + firstPollMs;
+  if (!(await observer.addForFirstPoll(db, target, clock.now()))) return undefined;
+  for (;;) {
+    await pause(LOOK_MS);
+    const seen = await find(name);
+    if (seen || clock.now() >= until) return seen;
+  }
 }

@@ -8,7 +8,7 @@ import type { Pricing } from './pricing.ts';
 /** Each call adds the requests of this daemon since the last one. */
 export function makeSamples(
   db: Queryable,
-  budget: Pick<BudgetView, 'requests' | 'learnedPerS'>,
+  budget: Pick<BudgetView, 'requests' | 'bounds'>,
   pricing: () => Promise<Pricing>,
 ) {
   let sampled = 0;
@@ -17,7 +17,7 @@ export function makeSamples(
     const requests = budget.requests();
     await addToMinute(db, now, {
       requests: requests - sampled,
-      allowedPerS: budget.learnedPerS(),
+      allowedPerS: budget.bounds().effective,
       expectedDelayMs: delay?.expectedMs ?? null,
       oldestPollMs: oldestPollAt === null ? null : Math.max(0, now - oldestPollAt),
     });

@@ -12,7 +12,7 @@ const at = (instant: Instant | null) => (instant === null ? null : isoText(insta
 
 export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   return db.sql<QuotaState[]>`
-    select name, blocked_until, rate, rises_from, cleared_at from tallyhook.quota`;
+    select name, blocked_until, rate, rises_from, rise_ms, cleared_at from tallyhook.quota`;
 }
 
 /**
@@ -20,14 +20,17 @@ export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
  * does not know yet that deadlines were removed cannot restore them.
  */
 export async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
-  const { name, blockedUntil, rate, risesFrom, clearedAt } = state;
+  const { name, blockedUntil, rate, risesFrom, riseMs, clearedAt } = state;
   await db.sql`
-    insert into tallyhook.quota as q (name, blocked_until, rate, rises_from, cleared_at)
-    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${at(clearedAt)})
+    insert into tallyhook.quota as q
+      (name, blocked_until, rate, rises_from, rise_ms, cleared_at)
+    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${riseMs}, ${at(clearedAt)})
     on conflict (name) do update set
       blocked_until = greatest(q.blocked_until, excluded.blocked_until),
       rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
         then excluded.rate else q.rate end,
+      rise_ms = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
+        then excluded.rise_ms else q.rise_ms end,
       rises_from = greatest(q.rises_from, excluded.rises_from)
     where q.cleared_at is not distinct from excluded.cleared_at`;
 }

@@ -1,25 +1,26 @@
 /**
  * The budget that every poll passes: paced by the token bucket, bounded in concurrency, stopped
- * while a deadline of the service stands. App traffic never waits here; it is only counted.
+ * while a deadline of the service stands. Requests of apps neither wait here nor use it up; those
+ * that the service answers are counted, because the ceiling may follow from them.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { RateSignal } from '../parse/outcome.ts';
 import type { Priority, TrafficClass } from '../types.ts';
 import { makePriorityQueue } from './priority-queue.ts';
-import type { Quota } from './quota.ts';
+import type { Quota, RateBounds } from './quota.ts';
 import { makeMeter, makeTokenBucket } from './token-bucket.ts';
 
 interface BudgetDeps {
   quota: Quota;
   clock: Clock;
-  metrics: Pick<Metrics, 'upstreamRate'>;
+  metrics: Pick<Metrics, 'pollRate'>;
 }
 
 export interface BudgetSettings {
   /** Polls open at once. */
   concurrencyMax: number;
-  /** What steady polls keep of all polls, and polls keep of the rate; 0 to 1. */
+  /** What steady polls keep of all polls; 0 to 1. */
   steadyShare: number;
   /** Polls that may wait for a slot, and for how long. */
   waitingMax: number;
@@ -32,17 +33,17 @@ export interface BudgetView {
   free(): number;
   /** The earliest instant at which the next poll may start; not in the future when one may now. */
   nextAt(): Instant;
-  /** Polls per second that this daemon may sustain, app traffic subtracted. */
+  /** Polls per second that each daemon that polls may sustain. */
   ratePerS(): number;
   /** Polls per second that all daemons together have left for steady polls. */
   steadyPerS(): number;
-  /** What other polls and app traffic always leave of that. */
+  /** What other polls always leave of that. */
   steadyMinPerS(): number;
   /** Polls that wait for a slot. */
   waiting(): number;
-  /** The current limit, in requests per second of all daemons together. */
-  learnedPerS(): number;
-  /** Requests of this daemon since its start: polls and app traffic. */
+  /** What bounds the polls of all daemons together. */
+  bounds(): RateBounds;
+  /** Polls of this daemon since its start. */
   requests(): number;
 }
 
@@ -51,6 +52,8 @@ export interface BudgetView {
  * with five seconds it was so noisy that polls were 5 % later.
  */
 export const URGENT_SPAN_MS = 60_000;
+/** Traffic of apps is averaged over this time: within half a minute the budget follows it. */
+const APP_SPAN_MS = 10_000;
 
 interface Waiter {
   priority: Priority;
@@ -64,9 +67,10 @@ export class Budget implements BudgetView {
   readonly #queue;
   /** Polls of pending targets and unknown operations. */
   readonly #urgent;
+  /** Requests of apps that the service answered without throttling. */
+  readonly #app;
   #open = 0;
   #requests = 0;
-  #daemons = 1;
   #pollers = 1;
   #closed = false;
   #cancelWake: () => void = () => {};
@@ -74,11 +78,12 @@ export class Budget implements BudgetView {
   constructor(deps: BudgetDeps, settings: BudgetSettings) {
     this.#deps = deps;
     this.#settings = settings;
-    const { clock, metrics, quota } = deps;
-    this.#bucket = makeTokenBucket(() => this.#ownPerS(), settings.steadyShare, clock.now());
+    const { clock } = deps;
+    this.#bucket = makeTokenBucket(() => this.ratePerS(), clock.now());
     this.#queue = makePriorityQueue<Waiter>(settings.steadyShare, settings.waitingMax);
     this.#urgent = makeMeter(clock.now(), URGENT_SPAN_MS);
-    metrics.upstreamRate.set(quota.ratePerS());
+    this.#app = makeMeter(clock.now(), APP_SPAN_MS);
+    this.#measure();
   }
 
   free(): number {
@@ -91,12 +96,10 @@ export class Budget implements BudgetView {
   }
 
   ratePerS(): number {
-    const own = this.#ownPerS();
-    const app = this.#bucket.appPerS(this.#deps.clock.now());
-    return Math.max(own - app, own * this.#settings.steadyShare);
+    return this.#deps.quota.ratePerS() / this.#pollers;
   }
 
-  /** The other daemons are taken to have as much urgent work and app traffic as this one. */
+  /** The other daemons are taken to have as much urgent work as this one. */
   steadyPerS(): number {
     const urgent = this.#urgent.perS(this.#deps.clock.now());
     return Math.max(this.steadyMinPerS(), (this.ratePerS() - urgent) * this.#pollers);
@@ -110,8 +113,13 @@ export class Budget implements BudgetView {
     return this.#queue.size();
   }
 
-  learnedPerS(): number {
-    return this.#deps.quota.ratePerS();
+  bounds(): RateBounds {
+    return this.#deps.quota.bounds();
+  }
+
+  /** Requests of apps of this daemon per second that the service answers without throttling. */
+  appPerS(): number {
+    return this.#app.perS(this.#deps.clock.now());
   }
 
   requests(): number {
@@ -146,10 +154,10 @@ export class Budget implements BudgetView {
     });
   }
 
-  /** Counts a request of app traffic, or a second request of a poll that already has its slot. */
+  /** Counts a second request of a poll that already has its slot. */
   charge(): void {
     this.#requests += 1;
-    this.#bucket.charge(this.#deps.clock.now());
+    this.#bucket.take(this.#deps.clock.now());
   }
 
   /** Applies what a response says about limits. Resolves when its deadline is stored. */
@@ -160,16 +168,19 @@ export class Budget implements BudgetView {
     await stored;
   }
 
-  /** Divides the rate among that many daemons, of which so many poll steady targets. */
-  shareAmong(daemons: number, pollers = daemons): void {
-    this.#daemons = Math.max(1, daemons);
+  /**
+   * Divides the rate among that many daemons that poll.
+   * @param appPerS the sum of `appPerS` over all daemons
+   */
+  share({ pollers, appPerS }: { pollers: number; appPerS: number }): void {
     this.#pollers = Math.max(1, pollers);
-    this.#pump();
+    this.#deps.quota.setAppTraffic(appPerS);
+    this.refresh();
   }
 
   /** Applies the current quota to those who wait. */
   refresh(): void {
-    this.#deps.metrics.upstreamRate.set(this.#deps.quota.ratePerS());
+    this.#measure();
     this.#pump();
   }
 
@@ -184,7 +195,18 @@ export class Budget implements BudgetView {
     if (signal.kind === 'maintenance' && signal.retryAt !== undefined)
       return quota.stopPolls(signal.retryAt);
     if (signal.kind === 'answered' && cls === 'polls') quota.succeeded();
+    if (signal.kind === 'answered' && (cls === 'app-read' || cls === 'app-write'))
+      this.#app.count(this.#deps.clock.now());
     return undefined;
+  }
+
+  #measure(): void {
+    const { pollRate } = this.#deps.metrics;
+    const { setting, byApps, learned, effective } = this.bounds();
+    const bounds = { setting, by_apps: byApps, learned, effective };
+    for (const [bound, perS] of Object.entries(bounds))
+      if (perS === null) pollRate.remove({ bound });
+      else pollRate.set({ bound }, perS);
   }
 
   /** Serves those who wait as far as the budget allows, and wakes itself for the next one. */
@@ -228,9 +250,5 @@ export class Budget implements BudgetView {
 
   #isStopped(): boolean {
     return this.#closed || this.#deps.quota.blockedUntil('polls') !== undefined;
-  }
-
-  #ownPerS(): number {
-    return this.#deps.quota.ratePerS() / this.#daemons;
   }
 }

@@ -10,7 +10,14 @@ import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs, RETRY_AFTER_MAX_MS } from '../../kernel/retry.ts';
 import type { QuotaState, QuotaStore, TrafficClass } from '../types.ts';
-import { type RateLimit, rateAt, slowStart, throttle } from './limiter.ts';
+import {
+  ceilingOf,
+  FIRST_RISE_MS,
+  type RateLimit,
+  rateAt,
+  slowStart,
+  throttle,
+} from './limiter.ts';
 
 interface QuotaDeps {
   store: QuotaStore;
@@ -19,9 +26,10 @@ interface QuotaDeps {
   log: Log;
 }
 
-/** Requests per second of all daemons together. */
+/** Polls per second of all daemons together. */
 interface RateSettings {
-  ceiling: number;
+  /** The operator's bound; null: the traffic of apps decides. */
+  setting: number | null;
   /** The rate at the start, until the first throttling. */
   initialRate: number;
 }
@@ -29,6 +37,16 @@ interface RateSettings {
 /** Without `Retry-After`: thirty seconds, doubled until a poll is answered, at most an hour. */
 const WAIT_BASE_MS = 30_000;
 const WAIT_CAP_MS = 3_600_000;
+
+/** What bounds the polls of all daemons together, per second. */
+export interface RateBounds {
+  setting: number | null;
+  /** What the traffic of apps allows; null with a setting. */
+  byApps: number | null;
+  /** What throttlings, outages or a recent start leave; null: no less than the others. */
+  learned: number | null;
+  effective: number;
+}
 
 /** Loads the stored quota. @throws what the store throws */
 export async function openQuota(deps: QuotaDeps, settings: RateSettings): Promise<Quota> {
@@ -39,7 +57,8 @@ export async function openQuota(deps: QuotaDeps, settings: RateSettings): Promis
 
 export class Quota {
   readonly #deps: QuotaDeps;
-  readonly #ceiling: number;
+  readonly #setting: number | null;
+  #appPerS = 0;
   readonly #blockedUntil = new Map<TrafficClass, Instant>();
   #limit: RateLimit;
   /** True once `#limit` comes from a throttling or an outage. */
@@ -50,10 +69,10 @@ export class Quota {
   /** When a person last removed the deadlines, as far as this daemon knows. */
   #clearedAt: Instant | null = null;
 
-  constructor(deps: QuotaDeps, { ceiling, initialRate }: RateSettings) {
+  constructor(deps: QuotaDeps, { setting, initialRate }: RateSettings) {
     this.#deps = deps;
-    this.#ceiling = ceiling;
-    this.#limit = { rate: initialRate, risesFrom: deps.clock.now() };
+    this.#setting = setting;
+    this.#limit = { rate: initialRate, risesFrom: deps.clock.now(), riseMs: FIRST_RISE_MS };
   }
 
   blockedUntil(cls: TrafficClass): Instant | undefined {
@@ -63,7 +82,22 @@ export class Quota {
 
   /** Polls per second that all daemons together may make now. */
   ratePerS(): number {
-    return rateAt(this.#limit, this.#ceiling, this.#deps.clock.now());
+    return rateAt(this.#limit, this.#ceiling(), this.#deps.clock.now());
+  }
+
+  bounds(): RateBounds {
+    const [ceiling, effective] = [this.#ceiling(), this.ratePerS()];
+    return {
+      setting: this.#setting,
+      byApps: this.#setting === null ? ceiling : null,
+      learned: effective < ceiling ? effective : null,
+      effective,
+    };
+  }
+
+  /** Requests per second of all apps that the service answers without throttling. */
+  setAppTraffic(appPerS: number): void {
+    this.#appPerS = appPerS;
   }
 
   /** Records a throttling. Resolves when it is stored, or when storing it failed and was logged. */
@@ -83,7 +117,7 @@ export class Quota {
     // Without a deadline app traffic goes on: apps get the service's own answer.
     if (cls !== 'polls' && retryAt !== undefined) this.#block(cls, retryAt);
     const resumeAt = this.blockedUntil('polls') ?? now;
-    this.#limit = throttle(this.#limit, this.#ceiling, now, resumeAt);
+    this.#limit = throttle(this.#limit, this.#ceiling(), now, resumeAt);
     this.#throttled = true;
     // Once for an incident, however many requests were under way.
     if (isNew) log.info({ class: cls, until: resumeAt, ratePerS: this.#limit.rate }, 'throttled');
@@ -98,7 +132,7 @@ export class Quota {
 
   /** The service was down: the rate begins low and rises again. Resolves like `throttled`. */
   async slowStart(): Promise<void> {
-    this.#limit = slowStart(this.#limit, this.#ceiling, this.#deps.clock.now());
+    this.#limit = slowStart(this.#limit, this.#ceiling(), this.#deps.clock.now());
     this.#throttled = true;
     await this.#save('polls');
   }
@@ -119,11 +153,11 @@ export class Quota {
     for (const name of this.#unsaved) await this.#save(name);
     const stored = await this.#deps.store.load();
     this.#forgetCleared(stored);
-    for (const { name, blockedUntil, rate, risesFrom } of stored) {
+    for (const { name, blockedUntil, rate, risesFrom, riseMs } of stored) {
       if (blockedUntil !== null) this.#block(name, blockedUntil);
-      if (name !== 'polls' || rate === null || risesFrom === null) continue;
+      if (name !== 'polls' || rate === null || risesFrom === null || riseMs === null) continue;
       if (this.#throttled && risesFrom <= this.#limit.risesFrom) continue;
-      this.#limit = { rate, risesFrom };
+      this.#limit = { rate, risesFrom, riseMs };
       this.#throttled = true;
     }
   }
@@ -131,10 +165,13 @@ export class Quota {
   #forgetCleared(stored: readonly QuotaState[]): void {
     const cleared = stored.reduce((last, { clearedAt }) => Math.max(last, clearedAt ?? 0), 0);
     if (cleared <= (this.#clearedAt ?? 0)) return;
-    const { rate, risesFrom } = this.#limit;
     this.#clearedAt = cleared;
     this.#blockedUntil.clear();
-    this.#limit = { rate, risesFrom: Math.min(risesFrom, cleared) };
+    this.#limit = { ...this.#limit, risesFrom: Math.min(this.#limit.risesFrom, cleared) };
+  }
+
+  #ceiling(): number {
+    return ceilingOf(this.#setting, this.#appPerS);
   }
 
   #block(cls: TrafficClass, until: Instant): void {
@@ -149,6 +186,7 @@ export class Quota {
       blockedUntil: this.#blockedUntil.get(name) ?? null,
       rate: learned?.rate ?? null,
       risesFrom: learned?.risesFrom ?? null,
+      riseMs: learned?.riseMs ?? null,
       clearedAt: this.#clearedAt,
     };
     try {

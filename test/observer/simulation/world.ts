@@ -139,7 +139,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
 /** What the heartbeat of a daemon does. */
 export async function beat({ db, clock }: World, sim: SimDaemon): Promise<void> {
   const living = await keepAlive(db, sim.daemon, clock.now(), ALIVE_MS);
-  sim.upstream.shareAmong(living.length, living.length);
+  sim.upstream.share({ pollers: living.length, appPerS: 0 });
   await sim.upstream.syncQuota();
   sim.beatAt = clock.now() + BEAT_MS;
 }

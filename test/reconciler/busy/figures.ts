@@ -4,10 +4,7 @@ import { addressKey } from '../../../src/kernel/addresses.ts';
 import { quantileOf } from '../../bench/frame.ts';
 import { type DriftOpened, type DriftStep, matchDrifts, openedIn, shownBy } from './drifts.ts';
 import type { Change, Run, Write } from './load.ts';
-import type { World } from './world.ts';
-
-/** How long after the service shows an operation or a change we may take to say so. */
-export const WITHIN_S = 10;
+import type { Plan, World } from './world.ts';
 
 /** Least good values; undefined without any. */
 export interface Spread {
@@ -124,7 +121,7 @@ function settlingOf({ plan }: World, { feed, applied }: Run, accepted: readonly 
     const at = settledAt.get(name);
     return at === undefined ? [] : [(at - (shown[n] ?? 0)) / 1_000];
   });
-  const inTime = after.filter((seconds) => seconds <= WITHIN_S).length;
+  const inTime = after.filter((seconds) => seconds <= plan.withinS).length;
   return {
     settled: after.length,
     settledAfterS: spreadOf(after),
@@ -202,18 +199,18 @@ function textOf({ addr, least, most }: DriftOpened): string {
 }
 
 /** What keeps the run from having passed, in words; only wrong outcomes where answers are lost. */
-export function failuresOf(figures: Figures, lost: boolean): string[] {
+export function failuresOf(figures: Figures, { lost, withinS }: Plan): string[] {
   const { wrong, falseDrifts, wrongAmounts, settledLate, changesFoundAfterS: found } = figures;
-  const late = found.filter((seconds) => seconds === null || seconds > WITHIN_S).length;
+  const late = found.filter((seconds) => seconds === null || seconds > withinS).length;
   const failures = [
     [wrong.length, 'outcomes contradict the service'],
-    ...(lost
+    ...(lost > 0
       ? []
       : [
           [falseDrifts.length, 'drifts match no outside change'],
           [wrongAmounts.length, 'drifts have a wrong amount'],
-          [late, `outside changes were not found within ${WITHIN_S} s`],
-          [settledLate, `writes were not settled within ${WITHIN_S} s of being shown`],
+          [late, `outside changes were not found within ${withinS} s`],
+          [settledLate, `writes were not settled within ${withinS} s of being shown`],
         ]),
   ] as [number, string][];
   return failures.flatMap(([count, what]) => (count > 0 ? [`${count} ${what}`] : []));

@@ -187,6 +187,6 @@ async function drained({ plan, db }: World): Promise<void> {
           and state in ('sending', 'unknown', 'accepted', 'executed') limit 1`;
       return rows.length === 0 ? true : undefined;
     },
-    { deadlineMs: plan.lost > 0 ? LOST_DRAIN_MS : DRAIN_MS, everyMs: 250 },
+    { deadlineMs: (plan.lost > 0 ? LOST_DRAIN_MS : DRAIN_MS) + plan.withinS * 1_000, everyMs: 250 },
   );
 }

@@ -1,7 +1,7 @@
 /** The loads: which wallets they use, what they write, and what others change meanwhile. */
 import type { Random } from '../../../src/kernel/random.ts';
 
-export type ScenarioName = 'merchant' | 'operator' | 'pair' | 'players';
+export type ScenarioName = 'merchant' | 'operator' | 'pair' | 'players' | 'gives';
 
 export interface Scenario {
   name: ScenarioName;
@@ -29,9 +29,12 @@ const addr = (letter: string, n: number) => `0x${letter}${String(n).padStart(39,
 const many = (letter: string, count: number) =>
   Array.from({ length: count }, (_, n) => addr(letter, n + 1));
 
-/** @param operatorAddr the wallet of operator 1 of the service */
-export function scenarioOf(name: ScenarioName, operatorAddr: string): Scenario {
-  return { merchant, operator, pair, players }[name](operatorAddr);
+/**
+ * @param operatorAddr the wallet of operator 1 of the service
+ * @param wallets how many `gives` has
+ */
+export function scenarioOf(name: ScenarioName, operatorAddr: string, wallets: number): Scenario {
+  return { merchant, operator, pair, players, gives }[name](operatorAddr, wallets);
 }
 
 function merchant(): Scenario {
@@ -91,6 +94,23 @@ function players(): Scenario {
       const from = below(random, all.length);
       const to = (from + 1 + below(random, all.length - 1)) % all.length;
       return transfer(all[from] ?? '', all[to] ?? '', 1 + below(random, 1_000), name);
+    },
+  };
+}
+
+/** Many wallets and no busy one: a write settles when the budget has reached its wallet. */
+function gives(_operatorAddr: string, wallets: number): Scenario {
+  const receivers = many('c', wallets);
+  return {
+    name: 'gives',
+    title: `gives/s to ${wallets} wallets`,
+    perS: 40,
+    ...{ busy: receivers.slice(0, 2), others: receivers.slice(2), operators: {} },
+    ...{ delayMs: [20, 200], change: 50_000n },
+    draw(random, name) {
+      const toAddr = receivers[below(random, receivers.length)];
+      const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
+      return { path: '/v1/app/token/operations/1/give', body };
     },
   };
 }

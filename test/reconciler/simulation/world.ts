@@ -249,6 +249,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
   const preImage = makePreImages({
     ...{ db, observer, upstream, clock, pause: time.pause, log, ownWallets, firstPollMs: 5_000 },
+    polls: true,
   });
   return {
     daemon,

@@ -26,7 +26,7 @@ const activity = z
       .array(
         z.object({
           at: instant,
-          requests_per_s: z.number().openapi({ description: 'Polls and app traffic' }),
+          requests_per_s: z.number().openapi({ description: 'Polls' }),
           allowed_per_s: z.number(),
           expected_delay_ms: z.number().nullable().openapi({
             description: 'Mean time from a change to its poll, by the learned change rates',

@@ -22,8 +22,27 @@ import { freeze, freezeOutput } from './freeze.ts';
 
 export const budget = z
   .object({
-    rate_per_s: z.number().openapi({ description: 'Polls that this daemon may send' }),
-    learned_per_s: z.number().openapi({ description: 'Budget of all daemons together' }),
+    setting_per_s: z
+      .number()
+      .nullable()
+      .openapi({ description: 'The bound that upstream.budget_per_s sets; null: auto' }),
+    by_apps_per_s: z
+      .number()
+      .nullable()
+      .openapi({
+        description:
+          'Without a setting: 5, or a fourth of the requests of apps that the service answers ' +
+          'without throttling, whichever is larger',
+      }),
+    learned_per_s: z.number().nullable().openapi({
+      description: 'What 429, outages or a recent start leave for now; null: no less than that',
+    }),
+    effective_per_s: z.number().openapi({
+      description: 'The least of these; polls of all daemons together, without requests of apps',
+    }),
+    rate_per_s: z.number().openapi({
+      description: 'The part of each daemon with the role workers',
+    }),
     waiting: z.int().openapi({ description: 'Polls that wait for the budget' }),
     next_at: instant,
     blocked_until: z
@@ -120,7 +139,7 @@ const status = z
     polling: z
       .object({
         budget_per_s: z.number().openapi({
-          description: 'Left by polls of open operations and by apps; of all daemons together',
+          description: 'Left by polls of open operations; of all daemons together',
         }),
         steady_per_s: z.number().openapi({ description: 'Of all daemons together' }),
         interval_ms: z.int().nullable().openapi({ description: 'Mean over all steady targets' }),
@@ -227,9 +246,13 @@ async function serviceOutput(tx: Tx) {
 
 export function budgetOutput(upstream: ApiDeps['upstream']) {
   const { budget } = upstream;
+  const { setting, byApps, learned, effective } = budget.bounds();
   return {
+    setting_per_s: setting,
+    by_apps_per_s: byApps,
+    learned_per_s: learned,
+    effective_per_s: effective,
     rate_per_s: budget.ratePerS(),
-    learned_per_s: budget.learnedPerS(),
     waiting: budget.waiting(),
     next_at: instantText(Math.round(budget.nextAt())),
     blocked_until: {

@@ -21,8 +21,9 @@ interface Status {
   };
   freeze: { frozen_at: string; frozen_by: string; reason: string } | null;
   budget: {
-    rate_per_s: number;
-    learned_per_s: number;
+    setting_per_s: number | null;
+    learned_per_s: number | null;
+    effective_per_s: number;
     waiting: number;
     blocked_until: Record<string, string | null>;
   };
@@ -204,7 +205,7 @@ function ServiceCard({ status }: { status: Status }) {
                 html`<div>${wordsOf(traffic)} until <${Time} at=${until} exact /></div>`,
             ),
         ],
-        ['Polls allowed', `${budget.rate_per_s.toFixed(2)} per second, ${budget.waiting} wait`],
+        ['Polls allowed', allowedText(budget)],
         ['Polled', `${countText(status.targets)} wallets and tokens`],
         ['Polls per target', polling.interval_ms && `every ${durationText(polling.interval_ms)}`],
         ['At the latest', `every ${durationText(status.observation_age_max_ms)}`],
@@ -217,6 +218,12 @@ function ServiceCard({ status }: { status: Status }) {
       ].filter(([, value]) => value !== false)}
     />
   <//>`;
+}
+
+function allowedText(budget: Status['budget']): string {
+  const { setting_per_s: setting, learned_per_s: learned } = budget;
+  const by = learned !== null ? 'rising' : setting === null ? 'by the traffic of apps' : 'as set';
+  return `${budget.effective_per_s.toFixed(2)} per second (${by}), ${budget.waiting} wait`;
 }
 
 function StagesCard({ stages }: { stages: Status['stages'] }) {
