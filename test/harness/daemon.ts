@@ -27,13 +27,13 @@ const ENV = { PATH: process.env.PATH };
 export const QUICK = {
   http: { port: 0 },
   daemon: {
-    heartbeat_timeout_ms: 3_000,
+    heartbeat_timeout_ms: 6_000,
     worker_interval_ms: 100,
     metrics_interval_ms: 300,
     unready_ms: 0,
     drain_ms: 10_000,
   },
-  upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },
+  upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 6_000 },
   observer: {
     steady_interval_ms: 400,
     min_gap_ms: 400,
