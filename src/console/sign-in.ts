@@ -6,6 +6,7 @@
 import { Hono } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import * as client from 'openid-client';
+import { isUnavailable, logOutage } from '../db/sqlstate.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -95,6 +96,11 @@ export function makeSignIn(deps: SignInDeps): Hono {
       const key = await createKey(deps, claims);
       return c.body(page({ key, to: pending.to }), 200, secret);
     } catch (err) {
+      if (isUnavailable(err)) {
+        logOutage(log, err);
+        const problem = 'The database is unavailable. Try again.';
+        return c.body(page({ problem }), 503, { ...secret, 'retry-after': '2' });
+      }
       const known = err instanceof Failure;
       const code = known ? err.code : (err as { code?: unknown }).code;
       log.warn({ code, err: known ? undefined : err }, 'sign-in refused');

@@ -4,7 +4,7 @@
  * living daemons that poll, and restarts an embedded server that died.
  */
 import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
-import { isAway, toDatabaseError } from '../db/sqlstate.ts';
+import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
@@ -79,8 +79,8 @@ export function makeHeartbeat(deps: {
         return 'alive';
       } catch (raw) {
         const error = toDatabaseError(raw);
-        if (!isAway(error)) throw error;
-        log.warn({ err: error }, 'the database is unreachable');
+        if (!isOutage(error)) throw error;
+        logOutage(log, error);
         await database.revive();
         return 'away';
       }

@@ -2,17 +2,27 @@
  * Database errors as SQLSTATE codes. The driver's errors contain statements, parameters and values,
  * which may be secret; a DatabaseError has only the SQLSTATE and the constraint.
  */
+import { monotonicMs } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
 
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError';
   /** SQLSTATE, or the driver's code such as CONNECTION_CLOSED. */
   readonly code: string;
   readonly constraint: string | undefined;
+  /** True when the server refused or ended the connection with it. */
+  readonly isFatal: boolean;
 
-  constructor(code: string, constraint: string | undefined, where: string | undefined) {
+  constructor(
+    code: string,
+    constraint: string | undefined,
+    where: string | undefined,
+    isFatal = false,
+  ) {
     super(`database error: ${code}${constraint ? ` (${constraint})` : ''}`);
     this.code = code;
     this.constraint = constraint;
+    this.isFatal = isFatal;
     if (where) this.stack = `${this.name}: ${this.message}\n${where}`;
   }
 }
@@ -37,6 +47,8 @@ const AWAY = new Set([
   '57P01',
   '57P02',
   '57P03',
+  '57P04',
+  '57P05',
   '08006',
   '08003',
   '08001',
@@ -57,16 +69,19 @@ export function toDatabaseError(error: unknown): unknown {
     code,
     constraint_name: constraint,
     query,
+    severity,
   } = inner as Error & {
     code?: unknown;
     constraint_name?: string;
     query?: unknown;
+    severity?: unknown;
   };
   const driver = inner.name === 'PostgresError' || query !== undefined || AWAY.has(String(code));
   if (!driver || typeof code !== 'string') return error;
   if (isOfPooler(inner)) return new DatabaseError('08006', undefined, undefined);
   const frames = inner.stack?.split('\n').filter((line) => /^\s+at .*\/(src|test)\//.test(line));
-  return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'));
+  const isFatal = severity === 'FATAL' || severity === 'PANIC';
+  return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'), isFatal);
 }
 
 /** PgBouncer has one code for all its errors, such as a lost server; only this one is about us. */
@@ -88,6 +103,21 @@ export function isAway(error: unknown): boolean {
   return known instanceof DatabaseError && AWAY.has(known.code);
 }
 
+/** Too little disk, memory or room; errors of the system; read-only, as a standby is. */
+const REFUSES = /^(53|58)...$|^25006$/;
+
+/** True when no statement of this kind can work now: the database is away or refuses work. */
+export function isOutage(error: unknown): boolean {
+  const known = toDatabaseError(error);
+  if (!(known instanceof DatabaseError)) return false;
+  return AWAY.has(known.code) || REFUSES.test(known.code) || known.isFatal;
+}
+
+/** True when the same request may work later, so that it is answered 503. */
+export function isUnavailable(error: unknown): boolean {
+  return isOutage(error) || isTooSlow(error) || isRetryable(error);
+}
+
 /** True when a lock was not free within `lock_timeout`. */
 export function isLocked(error: unknown): boolean {
   const known = toDatabaseError(error);
@@ -98,4 +128,15 @@ export function isLocked(error: unknown): boolean {
 export function isTooSlow(error: unknown): boolean {
   const known = toDatabaseError(error);
   return known instanceof DatabaseError && known.code === '57014';
+}
+
+const LOGGED_EVERY_MS = 60_000;
+const loggedAt = new WeakMap<Log, number>();
+
+/** Logs an outage once a minute, whatever the number of requests and passes that fail with it. */
+export function logOutage(log: Log, error: unknown): void {
+  const now = monotonicMs();
+  if (now - (loggedAt.get(log) ?? Number.NEGATIVE_INFINITY) < LOGGED_EVERY_MS) return;
+  loggedAt.set(log, now);
+  log.error({ err: toDatabaseError(error) }, 'the database is unavailable; logged once a minute');
 }

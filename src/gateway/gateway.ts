@@ -4,7 +4,7 @@
  * request and response, because web frameworks normalise paths and merge headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
+import { isUnavailable, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
@@ -159,8 +159,8 @@ async function respond(deps: Deps, call: Call, refusal: ErrorCode | undefined): 
     return await dispatch(deps, call);
   } catch (raw) {
     const known = toDatabaseError(raw);
-    const isUnavailable = isAway(known) || isTooSlow(known);
-    const error = isUnavailable ? new Failure('database_unavailable') : known;
+    if (isUnavailable(known)) logOutage(deps.log, known);
+    const error = isUnavailable(known) ? new Failure('database_unavailable') : known;
     if (!(error instanceof Failure)) {
       const traceparent = traceparentOf(call.incoming);
       deps.log.error({ err: error, traceparent }, 'gateway request failed');

@@ -48,10 +48,13 @@ export function forwardedResponse(
   return { status: answer.status, headers: [...headers, NOT_SNIFFED, ...extra], body: answer.body };
 }
 
+/** When a 503 of ours may have ended, such as the time in which Postgres restarts. */
+const RETRY_AFTER_S = 2;
+
 /** A problem document (RFC 9457); its member `retry_after_s` also becomes Retry-After. */
 export function problemResponse(error: unknown, extra: [string, string][] = []): GatewayResponse {
   const problem = problemOf(error);
-  const wait = problem.retry_after_s;
+  const wait = problem.retry_after_s ?? (problem.status === 503 ? RETRY_AFTER_S : undefined);
   const headers: [string, string][] = [['content-type', 'application/problem+json'], ...extra];
   if (typeof wait === 'number') headers.push(['retry-after', String(wait)]);
   return { status: problem.status, headers, body: Buffer.from(jsonText(problem)) };

@@ -4,6 +4,7 @@
  * managed token. Every send is recorded before it happens.
  */
 
+import { isOutage, logOutage } from '../db/sqlstate.ts';
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import { inSpan, traceHeaders } from '../kernel/spans.ts';
@@ -136,7 +137,8 @@ async function conclude(
         return operation;
       } catch (error) {
         const { operationId } = conclusion;
-        log.error({ err: error, operationId }, 'outcome not recorded yet');
+        if (isOutage(error)) logOutage(log, error);
+        else log.error({ err: error, operationId }, 'outcome not recorded yet');
         if (clock.now() > giveUpAt) return undefined;
         await wait(waitMs);
       }

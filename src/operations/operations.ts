@@ -5,7 +5,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/leases.ts';
-import { isAway, isTooSlow } from '../db/sqlstate.ts';
+import { isOutage, isTooSlow } from '../db/sqlstate.ts';
 import { type Clock, type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -298,7 +298,7 @@ function outcomeCommits(deps: Options) {
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
     },
     BOUNDS,
-    (error) => !isAway(error) && !isTooSlow(error),
+    (error) => !isOutage(error) && !isTooSlow(error),
   );
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { lockLease } from '../db/leases.ts';
-import { DatabaseError, isAway, isTooSlow } from '../db/sqlstate.ts';
+import { DatabaseError, isOutage, isTooSlow } from '../db/sqlstate.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -45,7 +45,7 @@ export async function runEvaluations(
     await deps.db.begin(work, { snapshot: true, deadlineMs: EVALUATION_MS });
   } catch (error) {
     // Without the lease or the database every evaluation fails; a timeout concerns only one.
-    if (isLeaseLost(error) || (isAway(error) && !isSlow(error))) throw error;
+    if (isLeaseLost(error) || (isOutage(error) && !isSlow(error))) throw error;
     if (others.length === 0) await first.onFailure(error);
     else for (const one of evaluations) await runEvaluations(deps, lease, [one]);
   }

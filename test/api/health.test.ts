@@ -62,6 +62,24 @@ describe('Health', () => {
     await away.end(0);
   });
 
+  it.each([
+    ['full', '53100'],
+    ['read-only', '25006'],
+    ['out of memory', '53200'],
+  ])('While its database is %s, a change is answered 503 with Retry-After', async (_, code) => {
+    const { sql } = api.database.owner;
+    const key = await api.keyFor('admin');
+    await sql.unsafe(`
+      create function refuse() returns trigger language plpgsql as $$
+        begin raise exception 'refused' using errcode = '${code}'; end $$;
+      create trigger refuse before insert on tallyhook.freezes execute function refuse()`);
+    const body = { reason: 'a test' };
+    const { status, headers, body: problem } = await api.call('POST', '/api/freeze', { key, body });
+    await sql.unsafe('drop function refuse cascade');
+    expect({ status, code: problem.code }).toEqual({ status: 503, code: 'database_unavailable' });
+    expect(headers.get('retry-after')).toMatch(/^\d+$/);
+  });
+
   it('A hundred requests for metrics at once are answered by one scrape', async () => {
     let reads = 0;
     const { operations } = api.deps;

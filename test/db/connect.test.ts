@@ -2,7 +2,14 @@
 import { sql as drizzleSql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { asJson, connect, type Db } from '../../src/db/connect.ts';
-import { DatabaseError, isAway, isRetryable, toDatabaseError } from '../../src/db/sqlstate.ts';
+import {
+  DatabaseError,
+  isAway,
+  isOutage,
+  isRetryable,
+  isUnavailable,
+  toDatabaseError,
+} from '../../src/db/sqlstate.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { useDatabase } from '../harness/database.ts';
 
@@ -99,26 +106,38 @@ describe('A failed statement', () => {
     expect(error).toMatchObject({ code: '23505', constraint: 'kept_pkey' });
   });
 
-  it.each<[string, boolean, boolean]>([
-    ['40001', true, false],
-    ['40P01', true, false],
-    ['55P03', true, false],
-    ['23505', false, false],
-    ['57014', false, false],
-    ['57P01', false, true],
-    ['CONNECTION_CLOSED', false, true],
-    ['CONNECT_TIMEOUT', false, true],
-    ['ECONNREFUSED', false, true],
-    ['ENOTFOUND', false, true],
-    ['53300', false, true],
-    ['DEADLINE', false, true],
-  ])(
-    'with code %s may be retried: %s; means that the database is unreachable: %s',
-    (code, again, away) => {
-      const error = new DatabaseError(code, undefined, undefined);
-      expect([isRetryable(error), isAway(error)]).toEqual([again, away]);
-    },
-  );
+  const MEANINGS = { isRetryable, isAway, isOutage, isUnavailable };
+  const AWAY = ['isAway', 'isOutage', 'isUnavailable'];
+  const REFUSED = ['isOutage', 'isUnavailable'];
+  it.each<[string, string[]]>([
+    ['40001', ['isRetryable', 'isUnavailable']],
+    ['40P01', ['isRetryable', 'isUnavailable']],
+    ['55P03', ['isRetryable', 'isUnavailable']],
+    ['23505', []],
+    ['22P05', []],
+    ['54000', []],
+    ['57014', ['isUnavailable']],
+    ['57P01', AWAY],
+    ['57P02', AWAY],
+    ['57P03', AWAY],
+    ['57P04', AWAY],
+    ['CONNECTION_CLOSED', AWAY],
+    ['CONNECT_TIMEOUT', AWAY],
+    ['ECONNREFUSED', AWAY],
+    ['ENOTFOUND', AWAY],
+    ['53300', AWAY],
+    ['DEADLINE', AWAY],
+    ['25006', REFUSED],
+    ['53000', REFUSED],
+    ['53100', REFUSED],
+    ['53200', REFUSED],
+    ['53400', REFUSED],
+    ['58030', REFUSED],
+  ])('with code %s means %s', (code, meanings) => {
+    const error = new DatabaseError(code, undefined, undefined);
+    const held = Object.entries(MEANINGS).filter(([, means]) => means(error));
+    expect(held.map(([name]) => name)).toEqual(meanings);
+  });
 
   it('keeps an error that is not from the database unchanged', () => {
     const error = new TypeError('ours');

@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { isAway, isTooSlow, toDatabaseError } from '../../db/sqlstate.ts';
+import { isTooSlow, isUnavailable, logOutage, toDatabaseError } from '../../db/sqlstate.ts';
 import { ERRORS, type ErrorCode, Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -119,6 +119,7 @@ export function answerProblems(app: Api, log: Log): void {
 /** The failure to answer for an error; unexpected errors are logged. */
 export function failureOf(error: unknown, log: Log): Failure {
   const failure = asFailure(error);
+  if (failure.code === 'database_unavailable') logOutage(log, error);
   if (failure.code === 'internal') log.error({ err: toDatabaseError(error) }, 'API request failed');
   return failure;
 }
@@ -126,7 +127,7 @@ export function failureOf(error: unknown, log: Log): Failure {
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (isTooSlow(error)) return new Failure('query_too_slow');
-  return new Failure(isAway(error) ? 'database_unavailable' : 'internal');
+  return new Failure(isUnavailable(error) ? 'database_unavailable' : 'internal');
 }
 
 const RETRY_AFTER_S = '2';

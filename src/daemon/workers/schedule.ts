@@ -4,7 +4,7 @@
  * stop, and the next one waits for it. A failed pass is logged, counted and retried with growing
  * pauses.
  */
-import { isAway } from '../../db/sqlstate.ts';
+import { isOutage, logOutage } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, monotonicMs, pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
@@ -68,9 +68,10 @@ export function makeSchedule(deps: {
       } catch (error) {
         failures++;
         metrics.passFailures.inc({ worker: worker.name });
-        log.error({ err: error, worker: worker.name, failures }, 'worker pass failed');
+        if (isOutage(error)) logOutage(log, error);
+        else log.error({ err: error, worker: worker.name, failures }, 'worker pass failed');
         waitMs = Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** Math.min(failures, 10));
-        if (isAway(error)) signals.get(HEARTBEAT)?.set();
+        if (isOutage(error)) signals.get(HEARTBEAT)?.set();
       }
       metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
       // A wake-up does not shorten the pause after a failure.

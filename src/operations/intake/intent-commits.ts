@@ -4,7 +4,7 @@
  */
 import type { Db } from '../../db/connect.ts';
 import { type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
-import { isAway, isTooSlow } from '../../db/sqlstate.ts';
+import { isAway, isOutage, isTooSlow } from '../../db/sqlstate.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -85,7 +85,7 @@ export function intentCommits(deps: Deps) {
     BOUNDS,
     // Only an error of a single row is worth a retry row by row; after a timeout each retry could
     // time out again.
-    (error) => !isAway(error) && !isTooSlow(error) && !(error instanceof Failure),
+    (error) => !isOutage(error) && !isTooSlow(error) && !(error instanceof Failure),
   );
 }
 
