@@ -599,7 +599,9 @@ CREATE TABLE "tallyhook"."wallets" (
 	"cause" text,
 	"suspected_min" numeric,
 	"suspected_max" numeric,
-	"suspected_at" timestamptz(3)
+	"suspected_at" timestamptz(3),
+	"absent_since" timestamptz(3),
+	"vanished_at" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."period_actions" (
@@ -811,6 +813,7 @@ CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key
 CREATE INDEX "drifts_closed" ON "tallyhook"."drifts" USING btree ("closed_at") WHERE closed_at is not null;--> statement-breakpoint
 CREATE INDEX "tokens_by_uri" ON "tallyhook"."tokens" USING btree ("contract_id",hashtextextended(uri, 0)) WHERE uri is not null;--> statement-breakpoint
 CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
+CREATE INDEX "wallets_vanished" ON "tallyhook"."wallets" USING btree ("vanished_at") WHERE vanished_at is not null;--> statement-breakpoint
 CREATE INDEX "period_actions_by_period" ON "tallyhook"."period_actions" USING btree ("period_id","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "period_actions_ended_once" ON "tallyhook"."period_actions" USING btree ("period_id","action") WHERE action in ('closed', 'signed', 'reopened');--> statement-breakpoint
 CREATE INDEX "report_files_due" ON "tallyhook"."report_files" USING btree ("due_at") WHERE written_at is null;--> statement-breakpoint

@@ -661,7 +661,9 @@ create table tallyhook.wallets (
   cause text,
   suspected_min numeric,
   suspected_max numeric,
-  suspected_at timestamp(3) with time zone
+  suspected_at timestamp(3) with time zone,
+  absent_since timestamp(3) with time zone,
+  vanished_at timestamp(3) with time zone
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.watches (
   id text not null,
@@ -893,6 +895,7 @@ CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (oper
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
 CREATE INDEX wallets_by_observation ON tallyhook.wallets USING btree (observed_at);
+CREATE INDEX wallets_vanished ON tallyhook.wallets USING btree (vanished_at) WHERE (vanished_at IS NOT NULL);
 
 -- partitions
 

@@ -10,6 +10,7 @@ import {
   countOpenDrifts,
   countQuarantined,
   countStaleWallets,
+  countVanished,
   type OpenDrifts,
   type QuarantineKind,
 } from '../reconciler/reconciler.ts';
@@ -32,6 +33,7 @@ export interface Counts {
   driftMedianMs: number | null;
   quarantined: Record<QuarantineKind, number>;
   staleWallets: number;
+  vanished: { count: number; oldestAt: Instant | null };
 }
 
 /** @param staleAfterMs age at which the newest observation of a wallet is stale */
@@ -41,17 +43,19 @@ export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<
 
 /** As `readCounts`, inside the caller's snapshot; the statements are pipelined. */
 export async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promise<Counts> {
-  const [operations, drifts, ended, quarantined, staleWallets, ...backlogs] = await Promise.all([
-    countOpen(tx, COUNT_MAX),
-    countOpenDrifts(tx, COUNT_MAX),
-    countEnded(tx, now - ENDED_MS),
-    countQuarantined(tx, COUNT_MAX),
-    countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
-    countUnposted(tx, COUNT_MAX),
-    countBacklog(tx, now, COUNT_MAX),
-    countUnnumbered(tx, COUNT_MAX),
-    countPending(tx, COUNT_MAX),
-  ]);
+  const [operations, drifts, ended, quarantined, staleWallets, vanished, ...backlogs] =
+    await Promise.all([
+      countOpen(tx, COUNT_MAX),
+      countOpenDrifts(tx, COUNT_MAX),
+      countEnded(tx, now - ENDED_MS),
+      countQuarantined(tx, COUNT_MAX),
+      countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
+      countVanished(tx, COUNT_MAX),
+      countUnposted(tx, COUNT_MAX),
+      countBacklog(tx, now, COUNT_MAX),
+      countUnnumbered(tx, COUNT_MAX),
+      countPending(tx, COUNT_MAX),
+    ]);
   const [ledger, observed, outbox, webhooks] = backlogs;
   const { due, dueSince, unprocessed, unprocessedSince } = observed;
   const stages = [
@@ -62,5 +66,5 @@ export async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promi
     { stage: 'webhooks' as const, ...webhooks },
   ];
   const { medianMs: driftMedianMs } = ended;
-  return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets };
+  return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets, vanished };
 }

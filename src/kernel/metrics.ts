@@ -216,6 +216,10 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'open_drifts',
       'Differences between observed and expected balances that are not closed',
     ),
+    vanishedWallets: gauge(
+      'vanished_wallets',
+      'Wallets that the service no longer shows, and of which the ledger holds a balance',
+    ),
     driftAge: gauge(
       'open_drifts_oldest_age_seconds',
       'Time since the oldest drift that is not closed was first observed; 0 without one',

@@ -1,7 +1,7 @@
 /** Shapes in the `data` of public events that several types of event share. */
 import { z } from '@hono/zod-openapi';
 
-const digits = z
+export const digits = z
   .string()
   .regex(/^-?\d+$/)
   .describe('A whole number of any size, as decimal text');

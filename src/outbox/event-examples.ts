@@ -131,6 +131,21 @@ const DATA: { [T in EventType]: EventData<T> } = {
     operations: [`op_${UUID}`],
   },
   'wallet.status_changed': { ...balances, current: { balance: '5000', status: 2 } },
+  'wallet.vanished': {
+    addr: ADDR,
+    reason: 'not_found',
+    ledger_balance: '5000',
+    last: balances.previous,
+    last_observed_at: AT,
+    absent_since: AT,
+  },
+  'wallet.reappeared': {
+    addr: ADDR,
+    how: 'observed',
+    ledger_balance: '5000',
+    current: balances.previous,
+    vanished_at: AT,
+  },
   'wallet.drift_opened': drift,
   'wallet.drift_assigned': { ...drift, assignee: 'ann', assigned_by: 'bob' },
   'wallet.drift_proposed': {

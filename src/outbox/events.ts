@@ -6,6 +6,7 @@
 import { z } from '@hono/zod-openapi';
 import {
   alert,
+  digits,
   drift,
   endpoint,
   evidence,
@@ -75,6 +76,27 @@ export const EVENTS = {
   'wallet.status_changed': row(
     'The status of a wallet changed.',
     wallet.extend({ previous: walletState, current: walletState }),
+  ),
+  'wallet.vanished': row(
+    'The service no longer shows a wallet of which the ledger holds a balance.',
+    wallet.extend({
+      reason: z
+        .enum(['not_found', 'withdrawn'])
+        .describe('It is not found, or it is withdrawn and shows another balance'),
+      ledger_balance: digits,
+      last: walletState.describe('As last observed'),
+      last_observed_at: instantText,
+      absent_since: instantText,
+    }),
+  ),
+  'wallet.reappeared': row(
+    'A wallet that had vanished was observed again, or the ledger holds nothing of it any more.',
+    wallet.extend({
+      how: z.enum(['observed', 'emptied']),
+      ledger_balance: digits,
+      current: walletState.nullable().describe('Null if it was not observed'),
+      vanished_at: instantText,
+    }),
   ),
   'wallet.drift_opened': row(
     'A drift was confirmed: a difference that no operation explains.',

@@ -12,6 +12,8 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn' | 'error'>> = {
   'operation.unknown': 'warn',
   'operation.undecided': 'warn',
   'operation.resolved': 'info',
+  'wallet.vanished': 'warn',
+  'wallet.reappeared': 'info',
   'wallet.drift_opened': 'warn',
   'wallet.drift_closed': 'info',
   'wallet.drift_reversed': 'info',
@@ -34,7 +36,17 @@ const LOGGED = new Set([
   ...['operation_id', 'kind', 'state', 'addr', 'amount', 'tx_log_no', 'tx_hash', 'drift_id'],
   ...['previous', 'current', 'start', 'end', 'endpoint_id', 'reason', 'report_id', 'verdict'],
   ...['chain_head', 'executed_at', 'targets', 'oldest_poll_at', 'late_since'],
-  ...['alert_id', 'rule', 'limit', 'limit_ms', 'findings', 'listed', 'command'],
+  ...[
+    'alert_id',
+    'rule',
+    'how',
+    'ledger_balance',
+    'limit',
+    'limit_ms',
+    'findings',
+    'listed',
+    'command',
+  ],
 ]);
 const READER = 'incidents';
 const LIMIT = 500;

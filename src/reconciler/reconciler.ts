@@ -25,6 +25,7 @@ import { type Evaluation, isLeaseLost, isSlow, runEvaluations, TOGETHER } from '
 import { evaluateToken } from './tokens/tokens.ts';
 import { evaluateScan } from './unknown/mints.ts';
 import { makeUnknownWork } from './unknown/work.ts';
+import { evaluateAbsentWallet } from './wallets/vanished.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
 export { type AlertSettings, type Alerts, makeAlerts } from './alerts/alerts.ts';
@@ -73,7 +74,13 @@ export {
   type Position,
   positionsOf,
 } from './wallets/position-store.ts';
-export { findWallet, listWallets, type Wallet, walletsByKey } from './wallets/store.ts';
+export {
+  countVanished,
+  findWallet,
+  listWallets,
+  type Wallet,
+  walletsByKey,
+} from './wallets/store.ts';
 
 export interface Reconciler {
   /**
@@ -191,5 +198,5 @@ function walletsOf(observations: readonly UnprocessedObservation[]): Set<string>
 function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateWallet {
   if (kind === 'token') return evaluateToken;
   if (kind === 'scan') return evaluateScan;
-  return result === 'seen' ? evaluateWallet : async () => [];
+  return result === 'seen' ? evaluateWallet : evaluateAbsentWallet;
 }

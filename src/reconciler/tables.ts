@@ -28,15 +28,21 @@ export const wallets = tallyhook.table(
     observationId: text('observation_id'),
     /** When the newest observation was evaluated; what became known later was not counted in it. */
     evaluatedAt: instant('evaluated_at'),
-    /** explained, drifting, inconclusive or unopened; `cause` says why. */
+    /** explained, drifting, inconclusive, unopened or vanished; `cause` says why. */
     verdict: text().notNull(),
     cause: text(),
     /** A difference seen once, between these bounds; a later observation confirms it. */
     suspectedMin: whole('suspected_min'),
     suspectedMax: whole('suspected_max'),
     suspectedAt: instant('suspected_at'),
+    /** Since when the service does not show it, and when a second observation confirmed that. */
+    absentSince: instant('absent_since'),
+    vanishedAt: instant('vanished_at'),
   },
-  (t) => [index('wallets_by_observation').on(t.observedAt)],
+  (t) => [
+    index('wallets_by_observation').on(t.observedAt),
+    index('wallets_vanished').on(t.vanishedAt).where(sql`vanished_at is not null`),
+  ],
 );
 
 export const tokens = tallyhook.table(

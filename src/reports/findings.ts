@@ -33,6 +33,9 @@ export const BREAKS = {
   posting_overdue: `The ledger does not post: see why with ${DOCTOR} and in the log`,
   observed_not_explained:
     'If the next observation agrees it becomes a drift: npx tallyhook drifts list --addr <wallet>',
+  wallet_vanished:
+    'The service no longer shows the wallet: ask it why. It ends when the wallet is observed ' +
+    'again, or when the write that emptied it is reported: npx tallyhook import',
   drift_open:
     'See what is known (npx tallyhook drifts show <subject>), then propose its end: ' +
     'npx tallyhook drifts propose <subject> --reason …; another owner: ' +

@@ -51,6 +51,7 @@ export async function reconcile(
   const { statement, inTransit } = await reconcileWallets(params, findings, afterPeriod);
   const tokenParts = await reconcileTokens(params, findings);
   findings.addRows(await drifts.listDriftsOpen(params));
+  findings.addRows(await wallets.listVanishedWallets(params));
   findings.addRows(await wallets.listQuarantinedObservations(params));
   findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();

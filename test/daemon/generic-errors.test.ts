@@ -92,3 +92,45 @@ it('Polls, clocks and the queue go on while the maintenance path is a route that
   const types = (await app.events()).map(({ type }) => type);
   expect(types.filter((type) => type.startsWith('service.'))).toEqual([]);
 });
+
+it('A wallet with a balance that is not found is a break of the report, an alert and an event, until it is shown again', async () => {
+  const { app, world } = rig;
+  const addr = world.ben;
+  await rig.watch(world.ada, addr);
+  await rig.eventOf(await app.give(addr, 150), 'operation.settled');
+  const about = (type: string) => (event: { type: string; data: { addr?: string } }) =>
+    event.type === type && event.data.addr?.toLowerCase() === addr.toLowerCase();
+  world.sandbox.control.addFault({
+    ...{ kind: 'error', endpoint: 'account', code: '398', contains: addr, count: 1e9 },
+  });
+  await app.until(about('wallet.vanished'));
+  const status = await app.call('GET', '/api/status');
+  expect(status.json.open.wallets_vanished).toBe(1);
+  const listed = await app.call('GET', '/api/wallets?vanished=true');
+  expect(listed.json.data).toMatchObject([{ addr, verdict: 'vanished' }]);
+  const alerts = async () => {
+    const { json } = await app.call('GET', '/api/alerts');
+    return json.data.map(({ rule, detail }: { rule: string; detail: { addr: string } }) => [
+      rule,
+      detail.addr,
+    ]);
+  };
+  await expect.poll(alerts, { timeout: 40_000 }).toEqual([['wallet.vanished', addr]]);
+  expect(await vanishedInReport()).toEqual([`wallet:${addr}`]);
+  world.sandbox.control.clearFaults();
+  await app.until(about('wallet.reappeared'));
+  await expect.poll(alerts, { timeout: 40_000 }).toEqual([]);
+  expect(await vanishedInReport()).toEqual([]);
+});
+
+async function vanishedInReport(): Promise<string[]> {
+  const day = 86_400_000;
+  const [from, to] = [-day, day].map((ms) => new Date(Date.now() + ms).toISOString());
+  const made = await rig.app.call('POST', '/api/reports', { kind: 'reconciliation', from, to });
+  expect(made.status, made.text).toBeLessThan(300);
+  const report = await rig.app.call('GET', `/api/reports/${made.json.id}?format=json`);
+  const { breaks, verdict } = report.json.content;
+  const found = breaks.listed.filter(({ kind }: { kind: string }) => kind === 'wallet_vanished');
+  if (found.length > 0) expect(verdict).toBe('breaks');
+  return found.map(({ subject }: { subject: string }) => subject);
+}

@@ -65,6 +65,7 @@ function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
     metrics.backlogAge.set({ stage }, Math.max(0, now - (since ?? now)) / 1000);
   }
   metrics.openDrifts.set(counts.drifts.open);
+  metrics.vanishedWallets.set(counts.vanished.count);
   metrics.driftAge.set(Math.max(0, now - (counts.drifts.oldestAt ?? now)) / 1000);
   metrics.driftMedian.set((counts.driftMedianMs ?? 0) / 1000);
   for (const state of ['unknown', 'undecided']) {

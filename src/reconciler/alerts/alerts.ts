@@ -11,12 +11,12 @@ import type { Ids } from '../../kernel/ids.ts';
 import type { Log } from '../../kernel/log.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { begunEvent, endedEvents } from './events.ts';
+import { begunEvents, endedEvents } from './events.ts';
 import { CONTRADICTED, checkFeeRule } from './fee-votes.ts';
 import { type Condition, changesOf, type StuckSettings } from './rule.ts';
 import { type AlertRule, checkRules } from './rule-checks.ts';
 import * as store from './store.ts';
-import { LATE, makeLateCheck, makeStuckCheck, STUCK } from './watchdog.ts';
+import { checkVanished, LATE, makeLateCheck, makeStuckCheck, STUCK } from './watchdog.ts';
 
 export interface Alerts {
   /** Returns how many alerts began or ended; 0 while another daemon is the leader. */
@@ -72,6 +72,7 @@ export function makeAlerts(deps: Deps): Alerts {
         ...(late ? [late] : []),
         ...(isUp ? await stuckCheck(tx, now, from, raised) : []),
         ...(isUp ? await checkFeeRule(tx) : []),
+        ...(await checkVanished(tx)),
         ...findings.flatMap(({ holding: some }) => some),
       ];
       const { begun, ended, updated } = changesOf(
@@ -84,12 +85,12 @@ export function makeAlerts(deps: Deps): Alerts {
       const added = still.map((one) => ({ ...one, id: ids.next('alr'), raisedAt: now }));
       if (added.length > 0) await store.insertAlerts(tx, added);
       if (updated.length > 0) await store.updateDetails(tx, updated);
-      if (ended.length > 0)
-        await store.deleteAlerts(
-          tx,
-          ended.map(({ id }) => id),
-        );
-      const events = [...added.map(begunEvent), ...ended.flatMap((one) => endedEvents(one, now))];
+      const endedIds = ended.map(({ id }) => id);
+      if (endedIds.length > 0) await store.deleteAlerts(tx, endedIds);
+      const events = [
+        ...added.flatMap(begunEvents),
+        ...ended.flatMap((one) => endedEvents(one, now)),
+      ];
       await outbox.emit(tx, events);
       return events.length;
     });

@@ -3,9 +3,14 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import { CONTRADICTED } from './fee-votes.ts';
 import type { Alert } from './rule.ts';
-import { LATE, STUCK } from './watchdog.ts';
+import { LATE, STUCK, VANISHED } from './watchdog.ts';
 
-export function begunEvent(alert: Alert): EventDraft {
+/** None for a wallet that vanished: the observation that shows it is an event. */
+export function begunEvents(alert: Alert): EventDraft[] {
+  return alert.rule === VANISHED ? [] : [begunEvent(alert)];
+}
+
+function begunEvent(alert: Alert): EventDraft {
   const { id, rule, subject, detail, raisedAt } = alert;
   if (rule === STUCK) return draft(STUCK, `operation:${subject}`, raisedAt, detail);
   if (rule === CONTRADICTED) return draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail);
@@ -13,10 +18,10 @@ export function begunEvent(alert: Alert): EventDraft {
   return draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert));
 }
 
-/** None for a stuck operation, nor for a fee rule: what ends it is an event. */
+/** None for what another event ends: a stuck operation, a fee rule, a vanished wallet. */
 export function endedEvents(alert: Alert, at: Instant): EventDraft[] {
   const { id, rule, detail, raisedAt } = alert;
-  if (rule === STUCK || rule === CONTRADICTED) return [];
+  if (rule === STUCK || rule === CONTRADICTED || rule === VANISHED) return [];
   if (rule !== LATE) {
     const cleared = draft('alert.cleared', `alert:${id}`, at, alertData(alert));
     return [{ ...cleared, last: true }];

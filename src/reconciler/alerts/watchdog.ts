@@ -1,5 +1,9 @@
-/** Conditions that need no rule of the configuration: late polls and stuck operations. */
+/**
+ * Conditions that need no rule of the configuration: late polls, stuck operations and vanished
+ * wallets.
+ */
 import type { Db, Tx } from '../../db/connect.ts';
+import { decimalText } from '../../kernel/amounts.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { isoText } from '../../kernel/clock.ts';
 import { countLate, type Observer } from '../../observer/observer.ts';
@@ -9,6 +13,7 @@ import {
   operationFields,
   TOKEN_KINDS,
 } from '../../operations/operations.ts';
+import { listVanished } from '../wallets/store.ts';
 import {
   type Alert,
   type Condition,
@@ -20,6 +25,7 @@ import * as store from './store.ts';
 
 export const LATE = 'observer.late';
 export const STUCK = 'operation.stuck';
+export const VANISHED = 'wallet.vanished';
 
 /** How many times the guaranteed age. */
 const LATE_FACTOR = 2;
@@ -50,6 +56,22 @@ export function makeLateCheck(deps: { db: Db; clock: Clock; observer: Pick<Obser
     cached = targets === 0 ? null : { rule: LATE, subject: 'targets', detail };
     return cached;
   };
+}
+
+const VANISHED_MAX = 10_000;
+
+/** The wallets that have vanished. */
+export async function checkVanished(tx: Tx): Promise<Condition[]> {
+  const vanished = await listVanished(tx, VANISHED_MAX);
+  return vanished.map(({ key, addr, observedBalance, observedAt }) => ({
+    rule: VANISHED,
+    subject: key,
+    detail: {
+      addr,
+      last_balance: decimalText(observedBalance),
+      last_observed_at: observedAt === null ? null : isoText(observedAt),
+    },
+  }));
 }
 
 /** How far back settled operations count, and how often their times are read. */

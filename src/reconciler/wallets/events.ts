@@ -33,7 +33,7 @@ export function observedEvents(
   return events;
 }
 
-function stateOf(wallet: Wallet): { balance: string; status: number } {
+export function stateOf(wallet: Wallet): { balance: string; status: number } {
   const balance = must(wallet.observedBalance, 'observed balance');
   return { balance: decimalText(balance), status: wallet.status ?? 0 };
 }

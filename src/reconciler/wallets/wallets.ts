@@ -28,6 +28,7 @@ import { openWallet } from './opening.ts';
 import { walletRecordOf } from './record.ts';
 import { type Comparison, compareBalance } from './rule.ts';
 import { findWallet, saveWallet, type Wallet } from './store.ts';
+import { stepSeen } from './vanished.ts';
 
 /** Operations that one observation settles; more are settled by the next one. */
 const SETTLED_MAX = 1_000;
@@ -58,6 +59,7 @@ export async function evaluateWallet(
     observationId: observation.id,
     evaluatedAt: now,
   };
+  if (wallet.verdict === 'vanished') wallet.verdict = 'unopened';
   const opened =
     wallet.openedAt !== null || (await openWallet(tx, wallet, { observation, readLagMs, now }));
   const [expectations, executed] = await Promise.all([
@@ -80,6 +82,7 @@ export async function evaluateWallet(
     const step = { comparison, drifts, observation, previousId, now };
     events.push(...(await stepDrifts(tx, deps, wallet, step)));
   }
+  events.push(...stepSeen(wallet, comparison, observation));
   const [, confirmed] = await Promise.all([
     saveWallet(tx, wallet),
     wallet.consistentAt === startedAt ? listConfirmedBy(tx, deps, wallet) : [],
@@ -108,6 +111,8 @@ function newWallet(key: string, addr: string): Wallet {
     suspectedMin: null,
     suspectedMax: null,
     suspectedAt: null,
+    absentSince: null,
+    vanishedAt: null,
   };
 }
 

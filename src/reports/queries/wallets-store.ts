@@ -90,6 +90,21 @@ export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<Wall
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
 }
 
+/** Wallets that the service no longer shows, with what the ledger holds of them. */
+export async function listVanishedWallets(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
+    select 'wallet_vanished' as kind, 'wallet:' || w.addr as subject,
+      coalesce(a.balance, 0) as amount, w.absent_since as since, null as assignee,
+      jsonb_build_object('last_balance', w.observed_balance::text, 'last_status', w.status,
+        'last_observed_at', w.observed_at, 'observation', w.observation_id) as evidence,
+      (count(*) over ())::int as total
+    from tallyhook.wallets w
+    left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+      and a.asset = 'service_token'
+    where w.vanished_at is not null
+    order by w.vanished_at, w.key limit ${params.limits.listMax}`;
+}
+
 /** Observations that the reconciler could not process, so that their targets are not compared. */
 export async function listQuarantinedObservations(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`

@@ -18,6 +18,11 @@ export function wordsOf(
     const { wallet, ...facts } = evidence as { wallet: string } & Omit<DriftFacts, 'addr'>;
     return sentenceOf({ ...facts, addr: wallet.replace('wallet:', ''), amount }, timeText);
   }
+  if (kind === 'wallet_vanished')
+    return (
+      `The service no longer shows wallet ${subject.replace('wallet:', '')}; ` +
+      `by the ledger it holds ${amount}.`
+    );
   const [, contract, token] = subject.split(':');
   const name = `Token ${token} of contract ${contract}`;
   const { owner, booked_owner: booked } = (evidence ?? {}) as Partial<TokenFacts>;

@@ -11,7 +11,7 @@ const alert = z
     id: z.string(),
     rule: z.string().openapi({
       description:
-        'The name of a rule of alerts.rules, observer.late, operation.stuck or ' +
+        'The name of a rule of alerts.rules, observer.late, operation.stuck, wallet.vanished or ' +
         'ledger.fee_rule_contradicted',
     }),
     raised_at: instant,

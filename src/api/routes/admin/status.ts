@@ -104,6 +104,10 @@ const status = z
       oldest_drift_at: instant.nullable(),
       drifts_unassigned: z.int(),
       drifts_proposed: z.int().openapi({ description: 'They wait for the approval of an owner' }),
+      wallets_vanished: z.int().openapi({
+        description: 'The service no longer shows them, and the ledger holds a balance of them',
+      }),
+      oldest_vanished_at: instant.nullable(),
       outcomes_proposed: z.int().openapi({
         description: 'Operations whose proposed outcome waits for another owner',
       }),
@@ -273,6 +277,7 @@ async function countsOutput(tx: Tx, now: Instant, staleAfterMs: number) {
     countExhausted(tx, COUNT_MAX),
   ]);
   const { stages, operations, drifts, driftMedianMs, quarantined, staleWallets } = counts;
+  const { vanished } = counts;
   const oldestOf = (state: string) =>
     instantText(operations.find((open) => open.state === state)?.oldestAt ?? null);
   return {
@@ -289,6 +294,8 @@ async function countsOutput(tx: Tx, now: Instant, staleAfterMs: number) {
       oldest_drift_at: instantText(drifts.oldestAt),
       drifts_unassigned: drifts.unassigned,
       drifts_proposed: drifts.proposed,
+      wallets_vanished: vanished.count,
+      oldest_vanished_at: instantText(vanished.oldestAt),
       outcomes_proposed: outcomesProposed,
     },
     webhooks: { endpoints_failing: failing, deliveries_exhausted: exhausted },

@@ -34,7 +34,9 @@ const wallet = z
     opened_at: instant
       .nullable()
       .openapi({ description: 'Time of the opening; drift is computed from then on' }),
-    verdict: z.string().openapi({ description: 'explained, drifting, inconclusive or unopened' }),
+    verdict: z
+      .string()
+      .openapi({ description: 'explained, drifting, inconclusive, unopened or vanished' }),
     cause: z.string().nullable(),
     ledger_balance: decimal,
     unposted: decimal.openapi({
@@ -90,6 +92,10 @@ const filters = z.strictObject({
     .literal('true')
     .optional()
     .openapi({ description: 'Only those that `stale_wallets` in the status counts' }),
+  vanished: z
+    .literal('true')
+    .optional()
+    .openapi({ description: 'Only those that `wallets_vanished` in the status counts' }),
 });
 const base = { tag: 'wallets', scope: 'read' as const };
 
@@ -103,9 +109,10 @@ export function addWallets(router: Router, { db, clock, staleAfterMs }: Deps): v
     request: z.object({ query: filters }),
     item: wallet,
     parsePosition: (text) => (isAddress(text) ? text : undefined),
-    async list({ query: { stale } }, { after = '', limit }) {
-      const before = stale && { observedBefore: clock.now() - staleAfterMs };
-      const rows = await listWallets(db, { after, limit, ...before });
+    async list({ query: { stale, vanished } }, { after = '', limit }) {
+      const isVanished = vanished !== undefined;
+      const observedBefore = stale && clock.now() - staleAfterMs;
+      const rows = await listWallets(db, { after, limit, observedBefore, isVanished });
       const positions = await positionsOf(
         db,
         rows.map(({ key }) => key),

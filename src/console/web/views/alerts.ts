@@ -40,6 +40,10 @@ function sentenceOf({ rule, detail }: Alert): unknown {
     case 'ledger.fee_rule_contradicted':
       return html`Balances show that fees are ${text('observed').replace('_', ' ')}, first with
         ${' '}${operation}: change the setting ledger.fee_mode.`;
+    case 'wallet.vanished':
+      return html`The service no longer shows wallet
+        ${' '}<a href=${`/wallets/${text('addr')}`}>${shortText(text('addr'))}</a>, of which the
+        ledger holds a balance.`;
     case 'unknown_older':
       return html`${operation} has had an unknown outcome for too long (${rule}).`;
     default:

@@ -36,6 +36,8 @@ interface Status {
     oldest_drift_at: string | null;
     drifts_unassigned: number;
     drifts_proposed: number;
+    wallets_vanished: number;
+    oldest_vanished_at: string | null;
     outcomes_proposed: number;
   };
   webhooks: { endpoints_failing: number; deliveries_exhausted: number };
@@ -69,6 +71,11 @@ const TASKS: readonly Task[] = [
     ...{ tone: 'bad', what: 'open drifts', href: '/drifts' },
     count: ({ open }) => open.drifts,
     since: ({ open }) => open.oldest_drift_at,
+  },
+  {
+    ...{ tone: 'bad', what: 'vanished wallets', href: '/wallets?vanished=true' },
+    count: ({ open }) => open.wallets_vanished,
+    since: ({ open }) => open.oldest_vanished_at,
   },
   {
     ...{ tone: 'warn', what: 'drift proposals to be approved' },

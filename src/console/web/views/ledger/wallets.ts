@@ -37,14 +37,17 @@ export interface Wallet {
 
 /** An observation that agrees apart from open drifts is explained, but the wallet still drifts. */
 export function WalletState({ of: { verdict, drift } }: { of: Wallet }) {
+  if (verdict === 'vanished') return html`<${Pill} tone="bad">vanished<//>`;
   return verdict === 'drifting' || drift !== '0'
     ? html`<${Pill} tone="bad">drifting<//>`
     : html`<${State} of=${verdict} />`;
 }
 
 export default function Wallets(_: ViewProps) {
-  const stale = usePlace().query.get('stale') ?? '';
-  const list = useList<Wallet>(withQuery('/api/wallets', { limit: '100', stale }));
+  const { query } = usePlace();
+  const stale = query.get('stale') ?? '';
+  const vanished = query.get('vanished') ?? '';
+  const list = useList<Wallet>(withQuery('/api/wallets', { limit: '100', stale, vanished }));
   const find = (event: Event) => {
     const { addr } = valuesOf(event);
     if (addr) go(`/wallets/${encodeURIComponent(addr)}`);
@@ -67,6 +70,13 @@ export default function Wallets(_: ViewProps) {
             remove=${() => setQuery({ stale: '' })}
           />`
         }
+        ${
+          vanished &&
+          html`<${Chip}
+            text="Only those that the service no longer shows"
+            remove=${() => setQuery({ vanished: '' })}
+          />`
+        }
       </form>
     <//>
     <${Card}>
@@ -75,9 +85,11 @@ export default function Wallets(_: ViewProps) {
         columns=${COLUMNS}
         keyOf=${({ addr }: Wallet) => addr}
         empty=${
-          stale
-            ? 'Every wallet was observed lately.'
-            : 'No wallet is observed yet. Watch one, or send a write that touches one.'
+          vanished
+            ? 'The service shows every wallet that holds a balance.'
+            : stale
+              ? 'Every wallet was observed lately.'
+              : 'No wallet is observed yet. Watch one, or send a write that touches one.'
         }
       />
     <//>
