@@ -110,9 +110,8 @@ export function addWallets(router: Router, { db, clock, staleAfterMs }: Deps): v
     item: wallet,
     parsePosition: (text) => (isAddress(text) ? text : undefined),
     async list({ query: { stale, vanished } }, { after = '', limit }) {
-      const isVanished = vanished !== undefined;
       const observedBefore = stale && clock.now() - staleAfterMs;
-      const rows = await listWallets(db, { after, limit, observedBefore, isVanished });
+      const rows = await listWallets(db, { after, limit, observedBefore, isVanished: !!vanished });
       const positions = await positionsOf(
         db,
         rows.map(({ key }) => key),
