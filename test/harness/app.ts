@@ -90,13 +90,13 @@ function bodyOf(body: unknown): string | Uint8Array | null {
 
 function writesOf(call: App['call']): Pick<App, 'give' | 'transfer' | 'receiveFrom' | 'mint'> {
   const pay = (path: string, body: object, headers?: Record<string, string>) =>
-    call('POST', `/v1/app/token/${path}`, { feeAmount: 1, reasonType: 'test', ...body }, headers);
+    call('POST', `/v1/app/token/${path}`, { reasonType: 'test', ...body }, headers);
   return {
     give: (toAddr, amount, headers) => pay('operations/1/give', { toAddr, amount }, headers),
     transfer: (fromAddr, toAddr, amount, headers) =>
-      pay('accounts/transfer', { fromAddr, toAddr, amount }, headers),
+      pay('accounts/transfer', { fromAddr, toAddr, amount, feeAmount: 1 }, headers),
     receiveFrom: (fromAddr, amount, headers) =>
-      pay('operations/receive-from', { fromAddr, amount }, headers),
+      pay('operations/receive-from', { fromAddr, amount, feeAmount: 1 }, headers),
     mint(toAddr, tokenId, headers) {
       const token = { toAddr, tokenId: String(tokenId), tokenURI: 'https://example.com/t' };
       return call('POST', '/v1/chain/erc721/1/mint', new URLSearchParams(token), headers);
