@@ -5,7 +5,7 @@
  */
 import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
 import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
-import { type MachineCount, machineCount } from '../kernel/clock.ts';
+import { type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Role } from '../kernel/roles.ts';
@@ -44,6 +44,7 @@ export function makeHeartbeat(deps: {
   const { machine = machineCount } = deps;
   let last = { at: machine.ms(), interruptions: machine.interruptions() };
   let living: readonly Living[] = [];
+  let startedAt: Instant | undefined;
   let proving: Promise<void> | undefined;
   const count = (role: Role) => living.filter((one) => one.roles.includes(role)).length;
 
@@ -60,7 +61,11 @@ export function makeHeartbeat(deps: {
     last = sent;
     await identity.note();
     const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);
-    upstream.share({ pollers: count('workers'), appPerS });
+    const pollers = count('workers');
+    startedAt ??= database.clock.now();
+    // The others beat every third of `aliveMs`, and then divide the budget anew.
+    const startsAt = pollers > 1 ? startedAt + aliveMs / 2 : startedAt;
+    upstream.share({ pollers, appPerS, startsAt });
     await upstream.syncQuota();
     await database.clock.follow();
     metrics.clockCorrection.set(database.clock.correctionMs() / 1000);

@@ -13,7 +13,7 @@ import { basicCredentials, fetchClientToken } from './auth/credentials.ts';
 import { ClientToken } from './auth/token.ts';
 import { forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
-import { Budget, type BudgetSettings, type BudgetView } from './rate/budget.ts';
+import { Budget, type BudgetSettings, type BudgetView, type Share } from './rate/budget.ts';
 import { openQuota } from './rate/quota.ts';
 import { makeReads, type Reads } from './reads.ts';
 import type { Forwarded, ForwardRequest, QuotaStore, TrafficClass } from './types.ts';
@@ -76,7 +76,7 @@ export interface Upstream extends Reads {
   /** Requests of apps of this daemon per second that the service answers without throttling. */
   appPerS(): number;
   /** Divides the budget among so many daemons that poll; `appPerS` is that of all daemons. */
-  share(among: { pollers: number; appPerS: number }): void;
+  share(among: Share): void;
   /** Reads the stored quota again, to take over what other daemons have stored. */
   syncQuota(): Promise<void>;
   /** Removes the deadlines that the service has set, for all daemons; for people only. */

@@ -5,7 +5,7 @@ import { asJson, type Db } from '../../src/db/connect.ts';
 import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
-import { keys } from '../../src/keys/tables.ts';
+import { keys, owners } from '../../src/keys/tables.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();
@@ -59,6 +59,7 @@ describe('Values', () => {
   });
 
   it('that are lists keep their elements, in parameters and in drizzle', async () => {
+    await owner.orm.insert(owners).values({ name: KEY.owner });
     const text = fc.oneof(fc.string(), fc.constantFrom('', 'null', 'NULL', '{}', 'a,"b"\\\n'));
     const texts = fc.array(
       text.filter((one) => !one.includes('\0')),

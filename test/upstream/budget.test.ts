@@ -128,6 +128,15 @@ describe('The budget', () => {
     expect(opened.budget.nextAt()).toBe(opened.clock.now() + 1000);
   });
 
+  it('waits, when it is new, until the daemons that poll have divided it anew', async () => {
+    const { budget, clock } = await openBudget({ rate: 4 });
+    const startsAt = clock.now() + 500;
+    budget.share({ pollers: 2, appPerS: 0, startsAt });
+    expect([budget.free(), budget.nextAt()]).toEqual([0, startsAt]);
+    clock.advance(500);
+    expect(budget.free()).toBeGreaterThan(0);
+  });
+
   it('leaves steady polls of all daemons what urgent polls do not use, and their share', async () => {
     const opened = await openBudget({ rate: 4 });
     const { budget, clock } = opened;

@@ -60,6 +60,12 @@ interface Waiter {
   settle: (release: (() => void) | undefined) => void;
 }
 
+export interface Share {
+  pollers: number;
+  appPerS: number;
+  startsAt?: Instant;
+}
+
 export class Budget implements BudgetView {
   readonly #deps: BudgetDeps;
   readonly #settings: BudgetSettings;
@@ -72,6 +78,8 @@ export class Budget implements BudgetView {
   #open = 0;
   #requests = 0;
   #pollers = 1;
+  /** Until then the daemons that poll do not know of this one, and use its part. */
+  #startsAt: Instant = 0;
   #closed = false;
   #cancelWake: () => void = () => {};
 
@@ -92,7 +100,8 @@ export class Budget implements BudgetView {
 
   nextAt(): Instant {
     const { clock, quota } = this.#deps;
-    return Math.max(this.#bucket.nextAt(clock.now()), quota.blockedUntil('polls') ?? 0);
+    const allowedAt = Math.max(this.#startsAt, quota.blockedUntil('polls') ?? 0);
+    return Math.max(this.#bucket.nextAt(clock.now()), allowedAt);
   }
 
   ratePerS(): number {
@@ -171,9 +180,11 @@ export class Budget implements BudgetView {
   /**
    * Divides the rate among that many daemons that poll.
    * @param appPerS the sum of `appPerS` over all daemons
+   * @param startsAt no poll starts before: then the other daemons have divided it, too
    */
-  share({ pollers, appPerS }: { pollers: number; appPerS: number }): void {
+  share({ pollers, appPerS, startsAt = 0 }: Share): void {
     this.#pollers = Math.max(1, pollers);
+    this.#startsAt = startsAt;
     this.#deps.quota.setAppTraffic(appPerS);
     this.refresh();
   }
@@ -243,9 +254,10 @@ export class Budget implements BudgetView {
   }
 
   #available(): number {
-    if (this.#isStopped()) return 0;
+    const now = this.#deps.clock.now();
+    if (this.#isStopped() || now < this.#startsAt) return 0;
     const slots = this.#settings.concurrencyMax - this.#open;
-    return Math.max(0, Math.min(slots, this.#bucket.free(this.#deps.clock.now())));
+    return Math.max(0, Math.min(slots, this.#bucket.free(now)));
   }
 
   #isStopped(): boolean {
