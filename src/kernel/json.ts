@@ -1,8 +1,9 @@
 /**
- * Lossless JSON: integers beyond 2^53 are read as `bigint` and written as digits. Also defines the
- * canonical form, which is hashed.
+ * Lossless JSON: whole numbers beyond 2^53 are read as `bigint` and written as digits. Also defines
+ * the canonical form, which is hashed.
  */
 import { createHash } from 'node:crypto';
+import { DIGITS_MAX } from './amounts.ts';
 
 /** ECMAScript's JSON.parse source text access: in Node 24, not yet in TypeScript's library. */
 interface SourceTextJson {
@@ -19,18 +20,30 @@ export type Json = null | boolean | number | bigint | string | Json[] | { [key: 
 /** @throws SyntaxError for text that is not JSON or is nested too deeply for the stack */
 export function parseJson(text: string): Json {
   try {
-    // The reviver is seven times slower than a plain parse, and only integers of 16 or more digits
-    // can exceed 2^53.
-    if (!/\d{16}/.test(text)) return JSON.parse(text);
-    return exact.parse(text, (_key, value, { source }) =>
-      typeof value === 'number' && !Number.isSafeInteger(value) && source && /^-?\d+$/.test(source)
-        ? BigInt(source)
+    // The reviver is seven times slower than a plain parse, and only numbers of 16 or more digits
+    // or with an exponent can exceed 2^53.
+    if (!/\d{16}|(?:^|[:[,\s])-?\d[\d.]*e/i.test(text)) return JSON.parse(text);
+    return exact.parse(text, (_key, value, { source = '' }) =>
+      typeof value === 'number' && !Number.isSafeInteger(value)
+        ? (exactWhole(source) ?? value)
         : value,
     ) as Json;
   } catch (error) {
     if (error instanceof RangeError) throw new SyntaxError('JSON is nested too deeply');
     throw error;
   }
+}
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,6}))?$/i;
+
+/** The value of a JSON number that is whole, also with an exponent; digits without end are not. */
+function exactWhole(source: string): bigint | undefined {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
+  const digits = whole + fraction.replace(/0+$/, '');
+  const zeros = Number(exponent) - (digits.length - whole.length);
+  if (whole === '' || digits.length + zeros > Math.max(DIGITS_MAX, whole.length)) return undefined;
+  if (zeros >= 0) return BigInt(`${sign}${digits}${'0'.repeat(zeros)}`);
+  return /[^0]/.test(digits.slice(zeros)) ? undefined : BigInt(sign + digits.slice(0, zeros));
 }
 
 /** As `parseJson`, but undefined for text that is not JSON. */

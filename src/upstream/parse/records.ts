@@ -14,10 +14,10 @@ const whole = z.unknown().transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'not a whole number' });
   return z.NEVER;
 });
-/** A whole number within the safe integers, such as a status or a page. */
+/** A whole number that fits in a column of type integer, such as a status or a page. */
 const small = whole.transform((value, context) => {
   const number = Number(value);
-  if (Number.isSafeInteger(number)) return number;
+  if ((number | 0) === number) return number;
   context.addIssue({ code: 'custom', message: 'too large' });
   return z.NEVER;
 });
