@@ -148,6 +148,11 @@ it('A secret that the end of what is kept cuts is not kept, from its eighth char
     expect(redact(`body: ${KEY.slice(0, length)}`)).toBe('body: [secret]');
 });
 
+it('A secret whose end looks like the begin of an escape is found', () => {
+  const redact = makeRedaction({ keys: [], headers: ['{ . =*%![:}\\'], url });
+  expect(redact('{ . &equals;*%![:}\\": ')).toBe('[secret]": ');
+});
+
 it('No secret is found in a response, whichever bytes it has and whichever spelling of it is between any texts', () => {
   const spellings = Object.values(SPELLINGS);
   const secret = fc.oneof(

@@ -29,6 +29,8 @@ const CUT_LENGTH_MIN = 8;
 const BEGIN_LENGTH_MAX = 32;
 /** An escape within an escape, as in JSON within HTML. */
 const ESCAPES_DEPTH = 4;
+/** Readings of a text, which are few unless a receiver tries to make them many. */
+const LEVELS_MAX = 40;
 /** The seed in the bytes of a `whsk_` key; the rest is its public key. */
 const SEED_BYTES = 32;
 
@@ -65,12 +67,21 @@ interface Level {
   to: number[];
 }
 
-/** The text itself, and what it reads after decoding its escapes once, twice and so on. */
+/**
+ * The text itself, and what it reads after decoding its escapes once, twice and so on: all at once,
+ * and those of one language alone, since what looks like an escape may be the end of a secret.
+ */
 function levelsOf(text: string): Level[] {
   const levels = [firstLevel(text)];
-  for (let level = levels[0]; level && levels.length <= ESCAPES_DEPTH; ) {
-    level = decoded(level);
-    if (level) levels.push(level);
+  const known = new Set(levels.map(({ bytes }) => bytes));
+  let newest = levels;
+  for (let depth = 0; depth < ESCAPES_DEPTH && levels.length < LEVELS_MAX; depth++) {
+    newest = newest
+      .flatMap((level) => READINGS.map((pattern) => decoded(level, pattern)))
+      .filter((next) => next !== undefined)
+      .filter(({ bytes }) => !known.has(bytes) && known.add(bytes))
+      .slice(0, LEVELS_MAX - levels.length);
+    levels.push(...newest);
   }
   return levels;
 }
@@ -90,7 +101,7 @@ function firstLevel(text: string): Level {
 }
 
 /** Undefined without an escape. */
-function decoded({ bytes, from, to }: Level): Level | undefined {
+function decoded({ bytes, from, to }: Level, pattern: RegExp): Level | undefined {
   const next: Level = { bytes: '', from: [], to: [] };
   let done = 0;
   const copyUntil = (end: number) => {
@@ -100,7 +111,7 @@ function decoded({ bytes, from, to }: Level): Level | undefined {
       next.to.push(to[done] ?? 0);
     }
   };
-  for (const match of bytes.matchAll(ESCAPE)) {
+  for (const match of bytes.matchAll(pattern)) {
     const meant = meaningOf(match);
     if (meant === undefined) continue;
     copyUntil(match.index);
@@ -117,18 +128,15 @@ function decoded({ bytes, from, to }: Level): Level | undefined {
 }
 
 /** Of HTML, of JSON and JavaScript, and of URLs. */
-const ESCAPE = new RegExp(
-  [
-    '&#x0*(?<htmlHex>[0-9a-f]{1,6});?',
-    '&#0*(?<htmlDecimal>\\d{1,7});?',
-    '&(?<htmlName>[a-z]{2,20});',
-    '(?:\\\\|%)u(?<high>d[89ab][0-9a-f]{2})(?:\\\\|%)u(?<low>d[c-f][0-9a-f]{2})',
-    '(?:\\\\|%)u\\{?(?<unit>[0-9a-f]{4})\\}?',
-    '(?:\\\\x|%)(?<byte>[0-9a-f]{2})',
-    '\\\\(?<letter>["\'`\\\\/0abefnrtv])',
-  ].join('|'),
-  'gi',
-);
+const ESCAPES = [
+  '&#x0*(?<htmlHex>[0-9a-f]{1,6});?|&#0*(?<htmlDecimal>\\d{1,7});?|&(?<htmlName>[a-z]{2,20});',
+  '\\\\u(?<high>d[89ab][0-9a-f]{2})\\\\u(?<low>d[c-f][0-9a-f]{2})|' +
+    '\\\\u\\{?(?<unit>[0-9a-f]{4})\\}?|' +
+    '\\\\x(?<byte>[0-9a-f]{2})|\\\\(?<letter>["\'`\\\\/0abefnrtv])',
+  '%u(?<high>d[89ab][0-9a-f]{2})%u(?<low>d[c-f][0-9a-f]{2})|%u(?<unit>[0-9a-f]{4})|' +
+    '%(?<byte>[0-9a-f]{2})',
+];
+const READINGS = [ESCAPES.join('|'), ...ESCAPES].map((pattern) => new RegExp(pattern, 'gi'));
 
 function meaningOf({ groups = {} }: RegExpExecArray): string | undefined {
   const { htmlHex, htmlDecimal, htmlName, high, low, unit, byte, letter } = groups;
