@@ -2043,13 +2043,13 @@ CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with
  LANGUAGE plpgsql
  STABLE
 AS $function$
+declare
+  start timestamptz := pg_postmaster_start_time();
+  file text := pg_relation_filepath('tallyhook.daemons');
 begin
-  return exists (select from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at
-      and d.server_start = pg_postmaster_start_time()
-      and d.data_file = pg_relation_filepath('tallyhook.daemons'))
-    and not exists (select from tallyhook.daemons d where d.alive_until > at and 'gateway' = any(d.roles)
-      and (d.server_start <> pg_postmaster_start_time()
-        or d.data_file is distinct from pg_relation_filepath('tallyhook.daemons')))
+  return coalesce((select bool_or(d.id = by_daemon) and bool_and(d.server_start = start and d.data_file = file)
+      from tallyhook.daemons d
+      where d.alive_until > at and (d.id = by_daemon or 'gateway' = any(d.roles))), false)
     and (last_operation is null or exists (select from tallyhook.sends s
       where s.operation_id = last_operation and s.n = last_send));
 end $function$;
