@@ -600,7 +600,6 @@ CREATE TABLE "tallyhook"."wallets" (
 	"suspected_min" numeric,
 	"suspected_max" numeric,
 	"suspected_at" timestamptz(3),
-	"absent_since" timestamptz(3),
 	"vanished_at" timestamptz(3)
 );
 --> statement-breakpoint

@@ -189,17 +189,22 @@ export type UnprocessedObservation = Omit<StoredObservation, 'cause' | 'firstEnd
   failures: number;
 };
 
-/** Observations that are due to be processed, oldest first. */
+/**
+ * Observations that are due to be processed, oldest first: those that never failed, or those that
+ * did.
+ */
 export async function listUnprocessed(
-  db: Queryable,
+  { sql }: Queryable,
   now: Instant,
   limit: number,
+  hasFailed = false,
 ): Promise<UnprocessedObservation[]> {
-  return db.sql<UnprocessedObservation[]>`
+  return sql<UnprocessedObservation[]>`
     select observation_id as id, target, kind, unchanged_since, started_at, ended_at, result,
       record, failures
     from tallyhook.unprocessed_observations
     where problem is null and process_at <= ${isoText(now)}
+      and ${hasFailed ? sql`failures > 0` : sql`failures = 0`}
     order by process_at, target limit ${limit}`;
 }
 
@@ -275,6 +280,31 @@ export async function newestScan(
       and o.started_at >= ${isoText(since)}
     order by o.started_at desc limit 1`;
   return rows[0];
+}
+
+/** A complete scan, without its tokens. */
+export interface ScanSummary {
+  startedAt: Instant;
+  endedAt: Instant;
+  /** Of the tokens listed, as text. */
+  total: string | null;
+}
+
+/** The newest complete scan of each of these contracts. */
+export async function newestScans(
+  db: Queryable,
+  contractIds: readonly bigint[],
+): Promise<Map<bigint, ScanSummary>> {
+  if (contractIds.length === 0) return new Map();
+  const rows = await db.sql<(ScanSummary & { contractId: bigint })[]>`
+    select c.id as contract_id, o.started_at, o.ended_at, o.total
+    from unnest(${contractIds.map(String)}::numeric[]) as c(id)
+    cross join lateral (
+      select s.started_at, s.ended_at, s.record ->> 'total' as total
+      from tallyhook.observations s
+      where s.kind = 'scan' and s.result = 'seen' and s.target like 'scan:' || c.id || ':%'
+      order by s.started_at desc limit 1) o`;
+  return new Map(rows.map((row) => [row.contractId, row]));
 }
 
 /** Several observations may start in the same millisecond. */

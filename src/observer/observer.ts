@@ -38,6 +38,7 @@ export {
   listUnprocessed,
   markProcessed,
   newestScan,
+  newestScans,
   type ObservationCursor,
   releaseObservation,
   type StoredObservation,

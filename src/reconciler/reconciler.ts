@@ -94,8 +94,13 @@ export interface Reconciler {
 const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
 const OBSERVATIONS_MAX = 100;
-/** After so many failures an observation is quarantined. */
+const RETRIED_MAX = 20;
+/**
+ * After so many failures an observation is quarantined. When it takes too long that may be the
+ * fault of the database: then after some minutes.
+ */
 const FAILURES_MAX = 5;
+const SLOW_FAILURES_MAX = 10;
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
@@ -142,6 +147,9 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       await db.single((q) => expedite(q, due));
       due.clear();
     }
+    const retried = await retryFailed(deps, lease, { evaluationOf, now, signal });
+    await db.single((q) => expedite(q, due));
+    due.clear();
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
     const onFailure = (error: unknown) => failures.push(error);
@@ -152,8 +160,8 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     }
     await db.single((q) => expedite(q, due));
     if (failures.length > 0) throw failures[0];
-    const processed = observations.length;
-    return { processed, more: processed === OBSERVATIONS_MAX };
+    const processed = observations.length + retried.count;
+    return { processed, more: observations.length === OBSERVATIONS_MAX || retried.more };
   }
 
   return {
@@ -171,8 +179,38 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
 }
 
 /**
- * An observation that failed is tried again later, and quarantined after five failures unless the
- * last one was a timeout. It delays no other.
+ * Evaluates those that failed before, each alone. When one takes too long again, the others wait
+ * for the next pass, which first evaluates what never failed.
+ */
+async function retryFailed(
+  deps: { db: Db; outbox: Outbox },
+  lease: { name: string; fence: bigint },
+  input: {
+    evaluationOf: (observation: UnprocessedObservation) => Evaluation;
+    now: Instant;
+    signal: AbortSignal | undefined;
+  },
+): Promise<{ count: number; more: boolean }> {
+  const { evaluationOf, now, signal } = input;
+  const failed = await listUnprocessed(deps.db, now, RETRIED_MAX, true);
+  let count = 0;
+  let isLate = false;
+  for (const observation of failed) {
+    if (signal?.aborted || isLate) return { count, more: true };
+    const evaluation = evaluationOf(observation);
+    const onFailure = (error: unknown) => {
+      isLate = isSlow(error);
+      return evaluation.onFailure(error);
+    };
+    await runEvaluations(deps, lease, [{ ...evaluation, onFailure }]);
+    count += 1;
+  }
+  return { count, more: failed.length === RETRIED_MAX };
+}
+
+/**
+ * An observation that failed is tried again later, and quarantined after five failures, or ten if
+ * the last one was a timeout. It delays no other.
  */
 async function defer(
   { db, random, log }: { db: Db; random: Random; log: Log },
@@ -182,7 +220,8 @@ async function defer(
 ): Promise<void> {
   const { target, failures } = observation;
   const message = error instanceof Error ? error.message : String(error);
-  const problem = failures + 1 >= FAILURES_MAX && !isSlow(error) ? message : null;
+  const isLast = failures + 1 >= (isSlow(error) ? SLOW_FAILURES_MAX : FAILURES_MAX);
+  const problem = isLast ? message : null;
   const processAt = problem ? now : now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
   await db.single((q) => deferObservation(q, observation, { processAt, problem }));
   const event = problem ? 'an observation was quarantined' : 'an observation was not processed';

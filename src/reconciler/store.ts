@@ -38,6 +38,23 @@ export async function findToken(
   return rows[0];
 }
 
+/** When those of these tokens that are known were last observed, by `<contract>:<token>`. */
+export async function listObservedAt(
+  db: Queryable,
+  tokens: readonly { contractId: bigint | null; tokenId: bigint | null }[],
+): Promise<Map<string, Instant>> {
+  const known = tokens.filter(({ contractId, tokenId }) => contractId !== null && tokenId !== null);
+  if (known.length === 0) return new Map();
+  const contracts = known.map(({ contractId }) => String(contractId));
+  const ids = known.map(({ tokenId }) => String(tokenId));
+  const rows = await db.sql<{ name: string; at: Instant | null }[]>`
+    select x.contract_id || ':' || x.token_id as name, (
+      select t.observed_at from tallyhook.tokens t
+      where t.contract_id = x.contract_id and t.token_id = x.token_id) as at
+    from unnest(${contracts}::numeric[], ${ids}::numeric[]) as x(contract_id, token_id)`;
+  return new Map(rows.flatMap(({ name, at }) => (at === null ? [] : [[name, at]])));
+}
+
 export async function listTokens(
   db: Queryable,
   page: { contractId: bigint; after: bigint | undefined; limit: number },

@@ -35,8 +35,7 @@ export const wallets = tallyhook.table(
     suspectedMin: whole('suspected_min'),
     suspectedMax: whole('suspected_max'),
     suspectedAt: instant('suspected_at'),
-    /** Since when the service does not show it, and when a second observation confirmed that. */
-    absentSince: instant('absent_since'),
+    /** When a second observation showed that the service does not show it any more. */
     vanishedAt: instant('vanished_at'),
   },
   (t) => [

@@ -126,6 +126,35 @@ describe('The reconciler', () => {
     expect(await observed(slow)).toBe(107n);
   });
 
+  it('An evaluation that always takes too long is quarantined, and until then delays no other for longer than itself', async () => {
+    const [slow, slower] = [await rig.opened(100n), await rig.opened(100n)];
+    const other = await rig.opened(100n);
+    const { db, owner } = rig.database;
+    const keys = [slow, slower].map((addr) => addr.toLowerCase());
+    const problems = async () => {
+      const rows = await owner.sql<{ target: string }[]>`
+        select target from tallyhook.unprocessed_observations
+        where problem is not null and substr(target, 8) = any(${keys}::text[])`;
+      return rows.map(({ target }) => target).sort();
+    };
+    for (const addr of [slow, slower]) await rig.putObservation(addr, 107n);
+    // As if both had taken too long for some minutes.
+    await owner.sql`
+      update tallyhook.unprocessed_observations set failures = 9 where problem is null`;
+    await rig.putObservation(other, 107n);
+    rig.clock.advance(2_000);
+    await db.begin(async (tx) => {
+      await tx.sql`select from tallyhook.wallets where key = any(${keys}::text[]) for update`;
+      const pass = await rig.reconciler.runOnce(rig.clock.now());
+      expect((await rig.wallet(other))?.observedBalance).toBe(107n);
+      // The second one is left to the next pass.
+      expect(pass).toEqual({ processed: 2, more: true });
+      expect(await problems()).toHaveLength(1);
+      await rig.process();
+    });
+    expect(await problems()).toEqual(keys.map((key) => `wallet:${key}`).sort());
+  });
+
   it('A poll that is recorded while its wallet is evaluated waits, and neither is repeated', async () => {
     const addr = await rig.opened(100n);
     rig.clock.advance(2_000);

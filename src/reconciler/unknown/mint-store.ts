@@ -8,7 +8,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ListedToken } from './mint-rule.ts';
 
 /** What is known about one token besides the scan. */
-interface TokenKnown {
+export interface TokenKnown {
   tokenId: bigint;
   /** The operations that made it, by number or hash. */
   claimedBy: string[];
@@ -75,40 +75,43 @@ export async function knownOf(
 /** With more tokens of one URI and unknown origin a mint stays unclear. */
 export const HELD_MAX = 100;
 
-/** Observed tokens with this URI that no other known mint made, absent ones included. */
+/** Observed tokens with one of these URIs that no known mint made, absent ones included. */
 export async function listHeld(
   db: Queryable,
   contractId: bigint,
-  uri: string,
-  operationId: string,
+  uris: readonly string[],
 ): Promise<ListedToken[]> {
+  if (uris.length === 0) return [];
   return db.sql<ListedToken[]>`
-    select t.token_id, t.owner, t.creator, t.uri, t.metadata,
-      t.extra_data, t.status, t.locked, t.last_tx_hash,
-      coalesce(t.created_text, '') as "createdText", coalesce(t.owned_text, '') as "ownedText"
-    from tallyhook.tokens t
-    where t.contract_id = ${contractId.toString()}::numeric and t.uri = ${uri}
-      and hashtextextended(t.uri, 0) = hashtextextended(${uri}, 0)
-      and (select o.id from tallyhook.operations o
-        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
-          and o.contract_id = t.contract_id and o.token_id = t.token_id and o.id <> ${operationId}
-        limit 1) is null
-    order by t.token_id limit ${HELD_MAX}`;
+    select h.token_id, h.owner, h.creator, h.uri, h.metadata, h.extra_data, h.status, h.locked,
+      h.last_tx_hash, coalesce(h.created_text, '') as "createdText",
+      coalesce(h.owned_text, '') as "ownedText"
+    from unnest(${uris as string[]}::text[]) as u(uri) cross join lateral (
+      select t.token_id, t.owner, t.creator, t.uri, t.metadata, t.extra_data, t.status, t.locked,
+        t.last_tx_hash, t.created_text, t.owned_text
+      from tallyhook.tokens t
+      where t.contract_id = ${contractId.toString()}::numeric and t.uri = u.uri
+        and hashtextextended(t.uri, 0) = hashtextextended(u.uri, 0)
+        and (select o.id from tallyhook.operations o
+          where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+            and o.contract_id = t.contract_id and o.token_id = t.token_id
+          limit 1) is null
+      order by t.token_id limit ${HELD_MAX}) h`;
 }
 
 /**
- * Whether a known burn since then took a token that no known mint made
- * and that was never observed.
+ * When the last known burn since then was recorded that took a token that no known mint made and
+ * that was never observed; undefined without one.
  */
-export async function burnedUnseen(
+export async function lastBurnUnseen(
   db: Queryable,
   contractId: bigint,
   since: Instant,
-): Promise<boolean> {
+): Promise<Instant | undefined> {
   const contract = contractId.toString();
-  const rows = await db.sql`
-    select 1 as one from (
-      select contract_id, token_id, outcome from tallyhook.operations
+  const rows = await db.sql<{ at: Instant | null }[]>`
+    select max(b.recorded_at) as at from (
+      select contract_id, token_id, outcome, recorded_at from tallyhook.operations
       where kind = 'burn' and recorded_at >= ${isoText(since)} offset 0) b
     where b.contract_id = ${contract}::numeric and b.token_id is not null
       and b.outcome <> 'not_executed'
@@ -117,9 +120,8 @@ export async function burnedUnseen(
           and o.contract_id = b.contract_id and o.token_id = b.token_id limit 1) is null
       and (select t.token_id from tallyhook.tokens t
         where t.contract_id = b.contract_id and t.token_id = b.token_id and t.uri is not null)
-        is null
-    limit 1`;
-  return rows.length > 0;
+        is null`;
+  return rows[0]?.at ?? undefined;
 }
 
 /** Whether a sequential mint with an open outcome may have made a token of this URI. */

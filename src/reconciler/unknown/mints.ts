@@ -7,8 +7,13 @@ import { sameAddress } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { newestScan, requestScan, type StoredObservation } from '../../observer/observer.ts';
-import { findOperation, type Operation } from '../../operations/operations.ts';
+import {
+  newestScan,
+  newestScans,
+  requestScan,
+  type StoredObservation,
+} from '../../observer/observer.ts';
+import { findOperations, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, isQuiescent, markUndecided, quiescentAt } from '../resolution.ts';
@@ -20,10 +25,19 @@ import {
   mintHashOf,
   type ScannedToken,
 } from './mint-rule.ts';
-import { burnedUnseen, HELD_MAX, knownOf, listHeld, listUnnumbered } from './mint-store.ts';
+import {
+  HELD_MAX,
+  knownOf,
+  lastBurnUnseen,
+  listHeld,
+  listUnnumbered,
+  type TokenKnown,
+} from './mint-store.ts';
 
 const MINTS_MAX = 500;
 const CANDIDATES_MAX = 20;
+/** Mints that one scan resolves. */
+const APPLIED_MAX = 200;
 /** Tokens of a page of a scan. */
 const PAGE_TOKENS = 100;
 
@@ -37,12 +51,21 @@ export async function evaluateScan(
   const scan = scanOf(observation);
   if (!scan || scan.truncated) return [];
   const mints = await openMints(tx, scan.contractId);
+  const searched = new Set(scan.operationIds);
+  const unknown = mints.filter(
+    (operation) =>
+      operation.state === 'unknown' &&
+      searched.has(operation.id) &&
+      isQuiescent(operation, observation.startedAt, deps),
+  );
+  const findings = await findingsOf(tx, unknown, scan, mints);
+  const clear = unknown.flatMap((operation) => {
+    const found = findings.get(operation.id);
+    return found && found.outcome !== 'unclear' ? [{ operation, found }] : [];
+  });
   const events: EventDraft[] = [];
-  for (const operation of mints) {
-    if (operation.state !== 'unknown' || !scan.operationIds.includes(operation.id)) continue;
-    if (!isQuiescent(operation, observation.startedAt, deps)) continue;
-    const found = await findingOf(tx, operation, scan, mints);
-    if (found.outcome === 'unclear') continue;
+  // The others are left to the next scan.
+  for (const { operation, found } of clear.slice(0, APPLIED_MAX)) {
     const token = found.outcome === 'executed' ? found.token : undefined;
     const finding = {
       outcome: found.outcome,
@@ -71,21 +94,28 @@ export async function requestScans(
   now: Instant,
 ): Promise<void> {
   const soonest = new Map<bigint, Instant>();
+  const scans = await newestScans(db, contractsOf(mints));
   for (const operation of mints) {
     const { contractId } = operation;
     if (contractId === null || operation.tokenId !== null) continue;
     const quiescent = quiescentAt(operation, deps);
     if (!Number.isFinite(quiescent)) continue;
-    const newest = await newestScan(db, contractId, quiescent);
+    const last = scans.get(contractId);
+    const newest = last && last.startedAt >= quiescent ? last : undefined;
     const wait = { kind: 'confirmation', since: quiescent };
     // A scan reads the whole list.
-    const requests = 1 + Number(newest ? (scanOf(newest)?.total ?? 0) : 0) / PAGE_TOKENS;
+    const requests = 1 + Number(newest?.total ?? 0) / PAGE_TOKENS;
     const at = newest
       ? deps.polls.nextAt(wait, { polledAt: newest.endedAt, now: newest.endedAt, requests })
       : Math.max(quiescent, now);
     soonest.set(contractId, Math.min(at, soonest.get(contractId) ?? at));
   }
   for (const [contractId, at] of soonest) await requestScan(db, contractId, at, now);
+}
+
+/** The contracts of these operations, each once. */
+export function contractsOf(operations: readonly Operation[]): bigint[] {
+  return [...new Set(operations.flatMap(({ contractId }) => contractId ?? []))];
 }
 
 /** Marks a mint as undecided, with the tokens of the newest scan that may be its result. */
@@ -98,8 +128,9 @@ export async function markMintUndecided(
   const quiescent = quiescentAt(operation, deps);
   const observation = await newestScan(tx, operation.contractId ?? 0n, quiescent);
   const scan = observation && scanOf(observation);
-  const finding =
-    scan && (await findingOf(tx, operation, scan, await openMints(tx, scan.contractId)));
+  const findings =
+    scan && (await findingsOf(tx, [operation], scan, await openMints(tx, scan.contractId)));
+  const finding = findings?.get(operation.id);
   const unclear = finding?.outcome === 'unclear' ? finding : undefined;
   const evidence = {
     explanations: unclear?.why ?? 'no two complete scans agree within the time set',
@@ -130,57 +161,68 @@ function scanOf({ record }: Pick<StoredObservation, 'record'>): Scan | undefined
   };
 }
 
-async function findingOf(
+/** What a scan says about these mints; the number of statements does not depend on theirs. */
+async function findingsOf(
   tx: Tx,
-  operation: Operation,
+  operations: readonly Operation[],
   scan: Scan,
   open: readonly Operation[],
-): Promise<MintFinding> {
-  const sentAt = operation.sentAt ?? operation.recordedAt;
-  const tokens = await tokensOf(tx, scan, operation, sentAt);
-  if (!tokens)
-    return { outcome: 'unclear', why: 'too many tokens may be its result', candidates: [] };
-  const rivals = open.filter(({ id }) => id !== operation.id);
-  const burned = await burnedUnseen(tx, scan.contractId, sentAt);
-  return mintEvidence(operation, tokens, rivals, burned);
+): Promise<Map<string, MintFinding>> {
+  if (operations.length === 0) return new Map();
+  const { contractId } = scan;
+  const uris = new Set(operations.map(uriOf));
+  const listed = scan.tokens.flatMap(listedToken).filter(({ uri }) => uris.has(uri ?? ''));
+  const held = await listHeld(tx, contractId, [...uris]);
+  const since = Math.min(...operations.map(sentAtOf));
+  const isListed = new Set(listed.map(({ tokenId }) => tokenId));
+  const all = [...listed, ...held.filter(({ tokenId }) => !isListed.has(tokenId))];
+  const hashes = all.map(({ tokenId, lastTxHash }) => ({ tokenId, hash: lastTxHash }));
+  const known = await knownOf(tx, contractId, hashes);
+  const burnedAt = await lastBurnUnseen(tx, contractId, since);
+  const heldBy = Map.groupBy(held, ({ uri }) => uri ?? '');
+  const byUri = Map.groupBy(all, ({ uri }) => uri ?? '');
+  const findingOf = (operation: Operation): MintFinding => {
+    if ((heldBy.get(uriOf(operation))?.length ?? 0) >= HELD_MAX)
+      return { outcome: 'unclear', why: 'too many tokens may be its result', candidates: [] };
+    const tokens = (byUri.get(uriOf(operation)) ?? []).map((token) =>
+      scannedToken(token, known.get(token.tokenId), isListed, operation),
+    );
+    const rivals = open.filter(({ id }) => id !== operation.id);
+    const burned = burnedAt !== undefined && burnedAt >= sentAtOf(operation);
+    return mintEvidence(operation, tokens, rivals, burned);
+  };
+  return new Map(operations.map((operation) => [operation.id, findingOf(operation)]));
+}
+
+function uriOf({ tokenUri }: Operation): string {
+  return tokenUri ?? '';
+}
+
+function sentAtOf({ sentAt, recordedAt }: Operation): Instant {
+  return sentAt ?? recordedAt;
 }
 
 async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {
   const ids = await listUnnumbered(tx, contractId, MINTS_MAX);
-  const found = await Promise.all(ids.map((id) => findOperation(tx, id)));
-  return found.filter((operation) => operation !== undefined);
+  const found = await findOperations(tx, ids);
+  return ids.flatMap((id) => found.get(id) ?? []);
 }
 
-/** The tokens, present or absent, that may be the result; undefined when there are too many. */
-async function tokensOf(
-  tx: Tx,
-  scan: Scan,
+function scannedToken(
+  token: ListedToken,
+  about: TokenKnown | undefined,
+  isListed: ReadonlySet<bigint>,
   operation: Operation,
-  sentAt: Instant,
-): Promise<ScannedToken[] | undefined> {
-  const uri = operation.tokenUri ?? '';
-  const listed = scan.tokens.flatMap(listedToken).filter((token) => token.uri === uri);
-  const held = await listHeld(tx, scan.contractId, uri, operation.id);
-  if (held.length === HELD_MAX) return undefined;
-  const unlisted = held.filter(({ tokenId }) => !listed.some((token) => token.tokenId === tokenId));
-  const all = [...listed, ...unlisted];
-  const known = await knownOf(
-    tx,
-    scan.contractId,
-    all.map(({ tokenId, lastTxHash }) => ({ tokenId, hash: lastTxHash })),
-  );
-  return all.map((token) => {
-    const about = known.get(token.tokenId);
-    const owners = about?.owners ?? [];
-    return {
-      ...token,
-      hashFree: listed.includes(token) && (about?.hashOf ?? []).length === 0,
-      claimed: (about?.claimedBy ?? []).some((id) => id !== operation.id),
-      knownBefore: about?.firstKnownAt != null && about.firstKnownAt < sentAt,
-      ownerExplained: owners.some((addr) => sameAddress(addr, token.owner)),
-      dataExplained: (about?.data ?? []).includes(token.extraData ?? ''),
-    };
-  });
+): ScannedToken {
+  const owners = about?.owners ?? [];
+  return {
+    ...token,
+    hashFree: isListed.has(token.tokenId) && (about?.hashOf ?? []).length === 0,
+    claimed: (about?.claimedBy ?? []).some((id) => id !== operation.id),
+    knownBefore: about?.firstKnownAt != null && about.firstKnownAt < sentAtOf(operation),
+    ownerExplained: owners.some((addr) => sameAddress(addr, token.owner)),
+    dataExplained: (about?.data ?? []).includes(token.extraData ?? ''),
+  };
 }
 
 function listedToken(record: Record<string, unknown>): ListedToken[] {

@@ -5,7 +5,7 @@
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { newestScan } from '../../observer/observer.ts';
+import { newestScans } from '../../observer/observer.ts';
 import {
   listUnknown,
   listUnknownOn,
@@ -17,10 +17,10 @@ import {
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
-import { findToken } from '../store.ts';
+import { listObservedAt } from '../store.ts';
 import { POSSIBLE_MAX } from '../wallets/rule.ts';
 import { WalletReadings } from './evidence.ts';
-import { markMintUndecided, requestScans } from './mints.ts';
+import { contractsOf, markMintUndecided, requestScans } from './mints.ts';
 import { componentsOf, evaluateComponent } from './token-writes.ts';
 
 const PAGE_MAX = 500;
@@ -83,8 +83,9 @@ export function makeUnknownWork(db: Db): UnknownWork {
       const components = componentsOf(await connected(tokenWrites, seen, deps), deps);
       const others = page.filter(({ kind }) => !TOKEN_KINDS.includes(kind));
       const overdue: Operation[] = [];
+      const shown = await lastShown(db, others);
       for (const operation of others)
-        if (await isOver(db, deps, operation, now)) overdue.push(operation);
+        if (isOver(deps, operation, shown, now)) overdue.push(operation);
       const mints = others.filter((o) => o.kind === 'mint_sequential' && !overdue.includes(o));
       await requestScans(db, deps, mints, now);
       const readings = new WalletReadings();
@@ -110,17 +111,26 @@ function grouped(works: readonly Work[]): Work[][] {
   return groups;
 }
 
-async function isOver(db: Db, deps: Deps, operation: Operation, now: Instant): Promise<boolean> {
-  const { kind, contractId, tokenId } = operation;
-  const quiescent = quiescentAt(operation, deps);
-  if (now < quiescent) return false;
+/** Start of the newest observation of a target of NFT writes; undefined without one. */
+type LastShown = (operation: Operation) => Instant | undefined;
+
+async function lastShown(db: Db, operations: readonly Operation[]): Promise<LastShown> {
+  const scans = await newestScans(db, contractsOf(operations));
+  const tokens = await listObservedAt(db, operations);
+  return ({ contractId, tokenId }) => {
+    if (contractId === null) return undefined;
+    return tokenId === null
+      ? scans.get(contractId)?.startedAt
+      : tokens.get(`${contractId}:${tokenId}`);
+  };
+}
+
+function isOver(deps: Deps, operation: Operation, shown: LastShown, now: Instant): boolean {
+  const { kind, contractId } = operation;
+  if (now < quiescentAt(operation, deps)) return false;
   // No poll shows the effect of a write of kind `other`.
   if (!NFT_KINDS.includes(kind) || contractId === null) return true;
-  const shown =
-    tokenId === null
-      ? (await newestScan(db, contractId, quiescent))?.startedAt
-      : (await findToken(db, contractId, tokenId))?.observedAt;
-  return isOverdue(operation, deps, shown, now);
+  return isOverdue(operation, deps, shown(operation), now);
 }
 
 function end(tx: Tx, deps: Deps, operation: Operation, now: Instant): Promise<EventDraft[]> {

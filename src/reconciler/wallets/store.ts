@@ -20,15 +20,14 @@ export interface Wallet {
   suspectedMin: bigint | null;
   suspectedMax: bigint | null;
   suspectedAt: Instant | null;
-  /** Since when the service does not show it, and when a second observation confirmed that. */
-  absentSince: Instant | null;
+  /** When a second observation showed that the service does not show it any more. */
   vanishedAt: Instant | null;
 }
 
 function walletColumns(sql: Sql) {
   return sql`key, addr, status, observed_balance, observed_at, observation_ended_at, opened_at,
     consistent_at, quiet_at, ledger_at_observation, observation_id, evaluated_at, verdict, cause,
-    suspected_min, suspected_max, suspected_at, absent_since, vanished_at`;
+    suspected_min, suspected_max, suspected_at, vanished_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
@@ -63,14 +62,14 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
     insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at,
       observation_ended_at, opened_at, consistent_at, quiet_at, ledger_at_observation,
       observation_id, evaluated_at, verdict, cause, suspected_min, suspected_max, suspected_at,
-      absent_since, vanished_at)
+      vanished_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
       ${text(wallet.observedBalance)}::numeric, ${at(wallet.observedAt)},
       ${at(wallet.observationEndedAt)}, ${at(wallet.openedAt)}, ${at(wallet.consistentAt)},
       ${at(wallet.quietAt)}, ${text(wallet.ledgerAtObservation)}::numeric,
       ${wallet.observationId}, ${at(wallet.evaluatedAt)}, ${wallet.verdict}, ${wallet.cause},
       ${text(wallet.suspectedMin)}::numeric, ${text(wallet.suspectedMax)}::numeric,
-      ${at(wallet.suspectedAt)}, ${at(wallet.absentSince)}, ${at(wallet.vanishedAt)})
+      ${at(wallet.suspectedAt)}, ${at(wallet.vanishedAt)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
       observation_ended_at = excluded.observation_ended_at, opened_at = excluded.opened_at,
@@ -79,7 +78,7 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
       observation_id = excluded.observation_id, evaluated_at = excluded.evaluated_at,
       verdict = excluded.verdict, cause = excluded.cause,
       suspected_min = excluded.suspected_min, suspected_max = excluded.suspected_max,
-      suspected_at = excluded.suspected_at, absent_since = excluded.absent_since,
+      suspected_at = excluded.suspected_at, 
       vanished_at = excluded.vanished_at`;
 }
 

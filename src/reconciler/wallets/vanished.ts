@@ -18,7 +18,7 @@ import { findWallet, saveWallet, type Wallet } from './store.ts';
 /** The status of a member who has withdrawn. */
 const WITHDRAWN = 9;
 
-type Times = Pick<UnprocessedObservation, 'startedAt' | 'endedAt'>;
+type Times = Pick<UnprocessedObservation, 'unchangedSince' | 'startedAt' | 'endedAt'>;
 
 /** Evaluates one observation that shows no such wallet. Returns the events to emit. */
 export async function evaluateAbsentWallet(
@@ -36,14 +36,14 @@ export async function evaluateAbsentWallet(
   const wallet = { ...before };
   const seen = { isGone: true, reason: 'not_found', ledger: ledgerBalance + unposted } as const;
   const events = stepVanished(wallet, seen, observation);
-  if (wallet.vanishedAt !== null) Object.assign(wallet, { verdict: 'vanished', cause: null });
-  else if (before.vanishedAt !== null) wallet.verdict = 'explained';
-  await saveWallet(tx, wallet);
-  if (before.absentSince === null) {
+  if (!isSecond(observation)) {
     const poll = { polledAt: observation.startedAt, now };
     const at = deps.polls.nextAt({ kind: 'confirmation', since: now }, poll);
     deps.pollBy(observation.target, at);
   }
+  if (events.length === 0) return [];
+  const isVanished = wallet.vanishedAt !== null;
+  await saveWallet(tx, { ...wallet, verdict: isVanished ? 'vanished' : 'explained', cause: null });
   return events;
 }
 
@@ -61,28 +61,36 @@ interface Seen {
   ledger: bigint;
 }
 
-/** Changes since when a wallet is absent, and when that was confirmed. */
+/** Whether another poll showed the same before. */
+function isSecond({ unchangedSince, startedAt }: Times): boolean {
+  return startedAt > unchangedSince;
+}
+
+/** Changes when a wallet has vanished. */
 function stepVanished(
   wallet: Wallet,
   { isGone, reason, ledger }: Seen,
-  { startedAt, endedAt }: Times,
+  observation: Times,
 ): EventDraft[] {
-  const { absentSince, vanishedAt } = wallet;
-  const isConfirmed = isGone && absentSince !== null && startedAt > absentSince;
-  const holds = isConfirmed && ledger !== 0n;
-  wallet.absentSince = isGone ? (absentSince ?? endedAt) : null;
-  if (vanishedAt === null && holds) {
+  const { vanishedAt } = wallet;
+  const { endedAt, unchangedSince } = observation;
+  const holds = isGone && ledger !== 0n;
+  if (vanishedAt === null) {
+    if (!holds || !isSecond(observation)) return [];
     wallet.vanishedAt = endedAt;
-    return [vanishedEvent(wallet, reason, ledger)];
+    return [vanishedEvent(wallet, { reason, ledger, absentSince: unchangedSince })];
   }
-  if (vanishedAt === null || holds) return [];
+  if (holds) return [];
   wallet.vanishedAt = null;
   const how = isGone ? 'emptied' : 'observed';
   return [reappearedEvent(wallet, { how, ledger, vanishedAt, at: endedAt })];
 }
 
-function vanishedEvent(wallet: Wallet, reason: Seen['reason'], ledger: bigint): EventDraft {
-  const { key, addr, observedAt, absentSince, vanishedAt } = wallet;
+function vanishedEvent(
+  wallet: Wallet,
+  { reason, ledger, absentSince }: Omit<Seen, 'isGone'> & { absentSince: Instant },
+): EventDraft {
+  const { key, addr, observedAt, vanishedAt } = wallet;
   return {
     type: 'wallet.vanished',
     subject: `wallet:${key}`,
@@ -93,7 +101,7 @@ function vanishedEvent(wallet: Wallet, reason: Seen['reason'], ledger: bigint): 
       ledger_balance: decimalText(ledger),
       last: stateOf(wallet),
       last_observed_at: isoText(observedAt ?? 0),
-      absent_since: isoText(absentSince ?? 0),
+      absent_since: isoText(absentSince),
     },
   };
 }

@@ -111,7 +111,6 @@ function newWallet(key: string, addr: string): Wallet {
     suspectedMin: null,
     suspectedMax: null,
     suspectedAt: null,
-    absentSince: null,
     vanishedAt: null,
   };
 }

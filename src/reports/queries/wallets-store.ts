@@ -94,7 +94,7 @@ export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<Wall
 export async function listVanishedWallets(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     select 'wallet_vanished' as kind, 'wallet:' || w.addr as subject,
-      coalesce(a.balance, 0) as amount, w.absent_since as since, null as assignee,
+      coalesce(a.balance, 0) as amount, w.vanished_at as since, null as assignee,
       jsonb_build_object('last_balance', w.observed_balance::text, 'last_status', w.status,
         'last_observed_at', w.observed_at, 'observation', w.observation_id) as evidence,
       (count(*) over ())::int as total

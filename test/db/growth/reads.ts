@@ -29,6 +29,7 @@ import {
   listObservationsBefore,
   listUnprocessed,
   newestScan,
+  newestScans,
 } from '../../../src/observer/observations-store.ts';
 import {
   findCreator,
@@ -58,8 +59,8 @@ import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.
 import { feeVotes } from '../../../src/reconciler/alerts/fee-votes-store.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/store.ts';
 import {
-  burnedUnseen,
   knownOf,
+  lastBurnUnseen,
   listHeld,
   listUnnumbered,
 } from '../../../src/reconciler/unknown/mint-store.ts';
@@ -256,8 +257,12 @@ export const READS: Record<string, Read> = {
     await listUnknownMints(db, CONTRACT);
     await listKnownTokens(db, CONTRACT, [txLogNo]);
     await newestScan(db, CONTRACT, NOW - DAY_MS);
+    await newestScans(db, [CONTRACT]);
   },
-  'reconciler: observations': (db) => listUnprocessed(db, NOW, 100),
+  'reconciler: observations': async (db) => {
+    await listUnprocessed(db, NOW, 100);
+    await listUnprocessed(db, NOW, 100, true);
+  },
   'reconciler: expected balances': (db) =>
     expectedBalances(db, [...USERS, OPERATOR_ADDR].map(observed), 1_000),
   'reconciler: unsettled operations': async (db) => {
@@ -265,11 +270,11 @@ export const READS: Record<string, Read> = {
     await listConfirmed(db, OPERATOR_ADDR, { before: NOW, readLagMs: 1_000, limit: 100 });
     await listExecutedBetween(db, USER, NOW - DAY_MS, NOW);
   },
-  'reconciler: unknown mints': async (db, { txLogNo: tokenId, txHash: hash, id, middleAt }) => {
+  'reconciler: unknown mints': async (db, { txLogNo: tokenId, txHash: hash, middleAt }) => {
     await knownOf(db, CONTRACT, [{ tokenId, hash }]);
-    await burnedUnseen(db, CONTRACT, middleAt);
+    await lastBurnUnseen(db, CONTRACT, middleAt);
     await listUnnumbered(db, CONTRACT, 100);
-    await listHeld(db, CONTRACT, `https://tokens.example/${tokenId}`, id);
+    await listHeld(db, CONTRACT, [`https://tokens.example/${tokenId}`]);
   },
   'reconciler: the creator in a contract': (db) => findCreator(db, CONTRACT),
   'outbox: the sequencer': async (db) => {

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/kernel/json.ts';
 import { plannedAt, recordObservation } from '../../../src/observer/observations-store.ts';
+import type { Deps } from '../../../src/reconciler/deps.ts';
+import { evaluateScan } from '../../../src/reconciler/unknown/mints.ts';
+import { PLAIN } from '../../ledger/fixture.ts';
+import { SETTINGS } from '../builders.ts';
 import { freshAddr, openRig } from '../rig.ts';
 import { freshHash } from '../tokens/scenario.ts';
 
@@ -54,6 +58,21 @@ async function scan(operationIds: string[], tokens: Json[], given: { truncated?:
   await rig.database.db.begin((tx) => recordObservation(tx, observation, plan));
   await rig.process();
 }
+async function lostMints(fields: readonly MintFields[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const one of fields) {
+    const id = await rig.send('mint_sequential', one);
+    await rig.lose(id);
+    ids.push(id);
+  }
+  return ids;
+}
+/** What an evaluation is given by the reconciler. */
+const evaluation = (): Deps => ({
+  ...{ ids: rig.ids, operations: rig.operations, effectSettings: PLAIN, settings: SETTINGS },
+  ...{ availableSince: 0, restoredAt: undefined, pollBy: () => {} },
+  polls: { nextAt: () => 0, learn: () => {} },
+});
 const passQuiescence = () => rig.clock.advance(110_000);
 
 describe('An unknown sequential mint', () => {
@@ -79,6 +98,43 @@ describe('An unknown sequential mint', () => {
     passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], []);
     expect(await rig.operation(id)).toMatchObject({ state: 'not_executed' });
+  });
+
+  it('Three hundred of one contract are resolved by the same scans', async () => {
+    const fields = Array.from({ length: 300 }, mintFields);
+    const ids = await lostMints(fields);
+    passQuiescence();
+    const tokens = fields.map(mintedToken);
+    for (let n = 0; n < 4; n++) await scan(ids, tokens);
+    for (const id of ids) expect(await rig.stateOf(id)).toBe('executed');
+  });
+
+  it('A hundred need as many statements as ten to be compared with a scan', async () => {
+    const fields = Array.from({ length: 100 }, mintFields);
+    const ids = await lostMints(fields);
+    passQuiescence();
+    // Two tokens for each, so that none is resolved.
+    const tokens = fields.flatMap((one) => [mintedToken(one), mintedToken(one)]);
+    const statements = (count: number) =>
+      rig.database.db.begin(async (tx) => {
+        let calls = 0;
+        const sql = new Proxy(tx.sql, {
+          apply(target, self, input) {
+            calls += 1;
+            return Reflect.apply(target, self, input);
+          },
+        });
+        const [startedAt, endedAt] = [rig.clock.now() - 10, rig.clock.now()];
+        const record = {
+          ...{ contractId: CONTRACT, creator: null, total: '200', lastPage: 1 },
+          ...{ operationIds: ids.slice(0, count), tokens, truncated: false },
+        };
+        const observation = { id: 'obs_1', startedAt, endedAt, record };
+        const events = await evaluateScan({ ...tx, sql }, evaluation(), observation, endedAt);
+        expect(events).toEqual([]);
+        return calls;
+      });
+    expect(await statements(100)).toBe(await statements(10));
   });
 
   it('Its scan is due after quiescence', async () => {
