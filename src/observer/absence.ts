@@ -15,7 +15,8 @@ import { type DueTarget, expedite } from './targets-store.ts';
 
 export interface AbsenceDeps {
   db: Queryable;
-  upstream: Pick<Upstream, 'account' | 'token' | 'tokens'>;
+  /** Deadlines are read before each request, because another daemon may have received one. */
+  upstream: Pick<Upstream, 'account' | 'token' | 'tokens' | 'syncQuota'>;
   /** For one read. */
   pollTimeoutMs: number;
 }
@@ -38,6 +39,7 @@ export async function withConfirmedAbsence<T>(
 export async function isListEmpty(deps: AbsenceDeps, contractId: bigint): Promise<boolean> {
   const other = await findOtherContract(deps.db, contractId);
   if (other === undefined) return true;
+  await deps.upstream.syncQuota();
   const signal = AbortSignal.timeout(deps.pollTimeoutMs);
   const seen = await deps.upstream.tokens(other, { page: 1, perPage: 1 }, 'pending', signal);
   return seen.result === 'seen' && seen.record.total > 0n;
@@ -47,6 +49,7 @@ async function isGone(deps: AbsenceDeps, ref: Readable): Promise<boolean> {
   const { db, upstream, pollTimeoutMs } = deps;
   const others = await listOthers(db, ref);
   for (const { target } of others) {
+    await upstream.syncQuota();
     const seen = await read(upstream, target, 'pending', pollTimeoutMs);
     if (seen.result === 'inconclusive' && seen.isUnsent)
       return wasSeenSinceRefusal(db, ref, others, seen.endedAt);
@@ -55,6 +58,7 @@ async function isGone(deps: AbsenceDeps, ref: Readable): Promise<boolean> {
   // No other is known, or the others are gone as well.
   if (ref.kind === 'wallet') return others.length === 0;
   const { contractId, tokenId } = ref;
+  await upstream.syncQuota();
   const signal = AbortSignal.timeout(pollTimeoutMs);
   const list = await upstream.tokens(contractId, { page: 1, perPage: 100 }, 'pending', signal);
   return list.result === 'seen' && !list.record.tokens.some((one) => one.tokenId === tokenId);

@@ -65,6 +65,7 @@ export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
 async function readOne({ db, upstream, settings }: Deps): Promise<void> {
   const target = await store.findReadable(db);
   if (!target) return;
+  await upstream.syncQuota();
   const { pollTimeoutMs } = settings;
   if (target.kind !== 'contract')
     return void (await read(upstream, readableOf(target), 'unknown', pollTimeoutMs));
