@@ -29,6 +29,14 @@ export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' 
 export type OpenOperations = { since: Instant } | { after: Instant; limit: number };
 
 /**
+ * Where more is due than the budget allows, the target that waits longest is next, and each further
+ * open operation of a target counts as so many seconds of waiting: the wallet of a merchant is not
+ * behind hundreds of payers.
+ */
+const FURTHER_S = 2;
+const FURTHER_MAX = 30;
+
+/**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
  * last poll began before the service had to show the newest change of an operation, at most one
  * per `gapMs`. That is the read lag of the settings, never a learned time: a poll before it
@@ -70,8 +78,9 @@ export async function scheduleOpen(
       where contract_id is not null and token_id is not null
         and kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
     ), latest as (
-      select distinct on (name) name, kind, addr, contract_id, token_id, changed_at from named
-      order by name, changed_at desc
+      select distinct on (name) name, kind, addr, contract_id, token_id, changed_at,
+        least(count(*) over (partition by name) - 1, ${FURTHER_MAX}) as further
+      from named order by name, changed_at desc
     ), added as (
       insert into tallyhook.targets
         (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
@@ -82,8 +91,11 @@ export async function scheduleOpen(
       order by l.name on conflict (name) do nothing
     ), late as (
       select t.name, d.at from latest l join tallyhook.targets t on t.name = l.name
-      cross join lateral (select greatest(${isoText(now)}::timestamptz,
-        t.last_started_at + make_interval(secs => ${gapMs / 1000})) as at) d
+      cross join lateral (
+        select t.last_started_at + make_interval(secs => ${gapMs / 1000}) as at) earliest
+      cross join lateral (select case when earliest.at > ${isoText(now)} then earliest.at
+        else ${isoText(now)}::timestamptz - l.further * ${`${FURTHER_S} seconds`}::interval
+        end as at) d
       where t.lease_until is null and t.failures = 0
         and (t.next_poll_at > d.at or not t.pending)
         and (t.last_started_at is null or t.last_started_at <=

@@ -8,7 +8,8 @@ import {
 import * as store from '../../src/observer/targets-store.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { putOperations } from '../ledger/fixture.ts';
-import { processAll, useWorld } from './rig.ts';
+import { upstreamTo } from '../upstream/rig.ts';
+import { observerOf, processAll, useWorld } from './rig.ts';
 
 const world = useWorld();
 
@@ -218,6 +219,35 @@ describe('A target of an open operation', () => {
     expect([await polls(0), await polls(500), await polls(600), await polls(5_000)]).toEqual([
       1, 0, 1, 0,
     ]);
+  });
+
+  it('that has many of them is polled before those of one that wait a little longer', async () => {
+    const { clock, database, sandbox } = world;
+    const settings = { budgetPerS: 1, initialRatePerS: 1 };
+    const { upstream } = await upstreamTo(sandbox.url, clock, { settings });
+    const observer = observerOf(database.db, clock, upstream);
+    const addrs = sandbox.control.state().members.flatMap(({ addr }) => addr ?? []);
+    const others = addrs.filter((addr) => addr !== world.wallet.addr);
+    await observer.add(
+      database.db,
+      addrs.map((addr) => ({ kind: 'wallet' as const, addr })),
+    );
+    const polled: string[] = [];
+    const pass = async (afterMs: number) => {
+      clock.advance(afterMs);
+      const from = sandbox.control.requests(0, 10_000).length;
+      await observer.runOnce(clock.now());
+      await processAll(database);
+      const paths = sandbox.control.requests(from, 10_000).map(({ path, query }) => path + query);
+      polled.splice(0, Infinity, ...addrs.filter((addr) => paths.some((p) => p.includes(addr))));
+    };
+    for (let n = 0; n < addrs.length; n++) await pass(1_000);
+    for (const [n, toAddr] of others.entries())
+      await record({ ...give('accepted', 0), id: `op_${n}`, toAddr });
+    await pass(0);
+    for (let n = 0; n < 5; n++) await record({ ...give('accepted', 0), id: `op_many_${n}` });
+    await pass(1_000);
+    expect([polled.length, polled[0]]).toEqual([1, world.wallet.addr]);
   });
 
   it('is polled as a steady one while the operation is undecided', async () => {
