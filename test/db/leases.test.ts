@@ -11,6 +11,7 @@ import {
   retireDaemon,
   setInstallationSetting,
 } from '../../src/db/leases.ts';
+import type { Role } from '../../src/kernel/roles.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
@@ -53,6 +54,19 @@ describe('Daemons', () => {
     clock.advance(1);
     expect(await sign(a)).toBe(1);
     expect(await sign(b)).toBe(2);
+  });
+
+  it('say with each heartbeat what they do, and hear it of the living', async () => {
+    const beat = (daemon: Daemon, role: Role, appPerS: number) =>
+      keepAlive(database.db, daemon, clock.now(), ALIVE_MS, { roles: [role], appPerS });
+    await beat(a, 'gateway', 40);
+    const both = await beat(b, 'workers', 0.5);
+    expect(both.map(({ roles, appPerS }) => ({ roles, appPerS }))).toEqual([
+      { roles: ['workers'], appPerS: 0.5 },
+      { roles: ['gateway'], appPerS: 40 },
+    ]);
+    clock.advance(ALIVE_MS);
+    expect(await beat(b, 'workers', 0)).toMatchObject([{ roles: ['workers'], appPerS: 0 }]);
   });
 
   it('may commit only while they count as alive', async () => {
