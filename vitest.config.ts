@@ -1,6 +1,6 @@
 /**
- * The tests in four projects, by what they need. `npm run test:unit` runs `unit`, `npm test` also
- * `stages` and `promises`, and CI `long` as well.
+ * The tests in projects, by what they need. `npm run test:unit` runs `unit`, `npm test` also
+ * `stages` and `promises`, and CI the two long ones as well.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,17 +13,24 @@ process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 
 const ROOT = import.meta.dirname;
 
-/** What only CI runs: programs of Debian, a browser, and long forms of what `stages` has short. */
+/**
+ * What only CI runs: programs of Debian, a browser, many daemons, restored servers, and long forms
+ * of what `stages` has short.
+ */
 const LONG = [
   'test/api/docs.test.ts',
-  'test/cli/{demo,export-hledger}.test.ts',
+  'test/cli/{demo,export-hledger,setup}.test.ts',
+  'test/cli/import/import.test.ts',
   'test/console/!(console).test.ts',
   'test/contract/*.test.ts',
-  'test/daemon/{clock-steps,master-key}.test.ts',
+  'test/daemon/{clock-steps,delivery-process,generic-errors,master-key}.test.ts',
+  'test/daemon/{report-bucket,roles}.test.ts',
   'test/db/{embedded-places,releases}.test.ts',
   'test/docker.test.ts',
-  'test/observer/schedule/detection-delay.test.ts',
+  'test/observer/{schedule/detection-delay,simulation/simulation}.test.ts',
+  'test/promises/{a-restored,a-snapshot,changes-are,one-load,several-daemons}*.test.ts',
   'test/promises/safe-to-kill/{mint,nft-writes,payments,queued-give}.test.ts',
+  'test/reconciler/drifts/late.property.test.ts',
   'test/reconciler/simulation/*.test.ts',
   'test/reports/hledger.test.ts',
   'test/sandbox/control/pages.test.ts',
@@ -63,10 +70,13 @@ function isUnit(path: string, seen = new Set<string>()): boolean {
 
 const filesOf = (patterns: string[]) => globSync(patterns, { cwd: ROOT });
 const long = new Set(filesOf([...LONG, ...DEBIAN]));
-const promises = filesOf(PROMISES).filter((path) => !long.has(path));
+const allPromises = filesOf(PROMISES);
+const promises = allPromises.filter((path) => !long.has(path));
+const longPromises = allPromises.filter((path) => long.has(path));
 const others = filesOf(['test/**/*.test.ts']).filter(
-  (path) => !long.has(path) && !promises.includes(path),
+  (path) => !long.has(path) && !allPromises.includes(path),
 );
+const longOthers = [...long].filter((path) => !allPromises.includes(path));
 const unit = others.filter((path) => isUnit(path));
 const stages = others.filter((path) => !unit.includes(path));
 
@@ -109,9 +119,10 @@ export default defineConfig({
       project('unit', unit, 1, 2),
       // One more than the cores that CI has, because many tests wait for other processes.
       project('stages', stages, 2, 3),
-      // One at a time: each has whole daemons, whose deadlines are those of a machine of its own.
+      // One at a time, because each has whole daemons; the scripts run them beside the others.
       project('promises', promises, 3, 1),
-      project('long', [...long].filter(runsHere), 4, 2),
+      project('long', longOthers.filter(runsHere), 4, 2),
+      project('long-promises', longPromises, 5, 1),
     ],
   },
 });

@@ -29,8 +29,8 @@ export interface Counts {
   /** Operations by state that is not final, and when the oldest was recorded. */
   operations: { state: string; count: number; oldestAt: Instant | null }[];
   drifts: OpenDrifts;
-  /** Median time from suspicion to end of the drifts that ended in the last 30 days. */
-  driftMedianMs: number | null;
+  /** Median time from suspicion to end of the drifts that ended in the last 30 days, in s. */
+  driftMedianS: number | null;
   quarantined: Record<QuarantineKind, number>;
   staleWallets: number;
   vanished: { count: number; oldestAt: Instant | null };
@@ -65,6 +65,6 @@ export async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promi
     { stage: 'outbox' as const, ...outbox },
     { stage: 'webhooks' as const, ...webhooks },
   ];
-  const { medianMs: driftMedianMs } = ended;
-  return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets, vanished };
+  const { medianS: driftMedianS } = ended;
+  return { stages, operations, drifts, driftMedianS, quarantined, staleWallets, vanished };
 }

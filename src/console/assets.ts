@@ -17,6 +17,8 @@ export interface Asset {
 }
 
 const WEB = join(import.meta.dirname, 'web');
+/** What people and programs see, in which the browser shows it too. */
+const RESOURCES = join(import.meta.dirname, '../resources');
 const SCRIPT = 'text/javascript; charset=utf-8';
 
 /**
@@ -33,10 +35,11 @@ export function findAssets(): Map<string, () => Asset> {
   };
   const read = (file: string) =>
     readFileSync(join(folderOf(file), 'node_modules', file), 'utf8').replace(SOURCE_MAP, '');
-  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, () => Asset] => [
-    path,
-    once(() => assetOf(SCRIPT, withoutTypes(readFileSync(join(WEB, path), 'utf8')))),
-  ]);
+  const modulesOf = (folder: string, place = ''): [string, () => Asset][] =>
+    globSync('**/*.ts', { cwd: folder }).map((path) => [
+      `${place}${path}`,
+      once(() => assetOf(SCRIPT, moduleOf(join(folder, path), path))),
+    ]);
   const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
     libraryPath(name),
     once(() => assetOf(SCRIPT, read(file))),
@@ -45,7 +48,12 @@ export function findAssets(): Map<string, () => Asset> {
     const texts = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];
     return assetOf('text/css; charset=utf-8', texts.join('\n'));
   });
-  return new Map([...own, ...libraries, ['style.css', style]]);
+  return new Map([
+    ...modulesOf(WEB),
+    ...modulesOf(RESOURCES, 'resources/'),
+    ...libraries,
+    ['style.css', style],
+  ]);
 }
 
 function once(make: () => Asset): () => Asset {
@@ -54,6 +62,15 @@ function once(make: () => Asset): () => Asset {
     made ??= make();
     return made;
   };
+}
+
+/** A module of ours; from pages, those of `resources/` stand beside them. */
+function moduleOf(file: string, path: string): string {
+  const up = '../'.repeat(path.split('/').length - 1) || './';
+  return withoutTypes(readFileSync(file, 'utf8')).replace(
+    /(from ')(?:\.\.\/)+(resources\/)/g,
+    `$1${up}$2`,
+  );
 }
 
 /** Without the warning of Node that the function is experimental, which each start would print. */

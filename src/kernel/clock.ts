@@ -4,9 +4,9 @@
  * compared.
  */
 import { uptime } from 'node:os';
+import type { Instant } from './values.ts';
 
-/** Milliseconds since 1970-01-01T00:00:00Z. */
-export type Instant = number;
+export type { Instant } from './values.ts';
 
 export interface Clock {
   now(): Instant;

@@ -102,10 +102,16 @@ export class Failure extends Error {
   }
 }
 
+interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: ErrorCode;
+  [member: string]: unknown;
+}
+
 /** The RFC 9457 problem document of an error; `internal` without detail unless it is a Failure. */
-export function problemOf(
-  error: unknown,
-): Record<string, unknown> & { type: string; title: string; status: number; code: ErrorCode } {
+export function problemOf(error: unknown): Problem {
   const failure = error instanceof Failure ? error : new Failure('internal');
   return {
     type: `urn:tallyhook:problem:${failure.code}`,

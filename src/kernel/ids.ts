@@ -2,10 +2,9 @@
 
 import type { Clock, Instant } from './clock.ts';
 import type { Random } from './random.ts';
+import type { IdPrefix } from './values.ts';
 
-export type IdPrefix =
-  | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep')
-  | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr' | 'rpl');
+export type { IdPrefix } from './values.ts';
 
 export interface Ids {
   /** A new id such as `op_0190…`. The ids of one source increase strictly. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { DIGITS_MAX } from './amounts.ts';
+import type { Json } from './values.ts';
 
 /** ECMAScript's JSON.parse source text access: in Node 24, not yet in TypeScript's library. */
 interface SourceTextJson {
@@ -15,7 +16,7 @@ interface SourceTextJson {
 }
 const exact = JSON as unknown as SourceTextJson;
 
-export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
+export type { Json } from './values.ts';
 
 /** @throws SyntaxError for text that is not JSON or is nested too deeply for the stack */
 export function parseJson(text: string): Json {

@@ -34,7 +34,6 @@ export type { AlertRule } from './alerts/rule-checks.ts';
 export { type AlertCount, countAlerts, listAlerts } from './alerts/store.ts';
 export { LATE, STUCK } from './alerts/watchdog.ts';
 export type { ReconcilerSettings } from './deps.ts';
-export { CAUSES, type Cause } from './drifts/cause.ts';
 export { feeRuleAnnouncement } from './drifts/fee-rule.ts';
 export {
   type DriftResult,
@@ -42,12 +41,10 @@ export {
   makeDrifts,
   type ProposalInput,
 } from './drifts/service.ts';
-export { DRIFT_STATES, PROPOSALS } from './drifts/states.ts';
 export { type Drift, findDrift, listDriftActions, listDrifts } from './drifts/store.ts';
 export {
   countEnded,
   countOpenDrifts,
-  type DriftSums,
   type OpenDrifts,
   summarizeDrifts,
 } from './drifts/summary-store.ts';

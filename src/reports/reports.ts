@@ -46,7 +46,6 @@ export {
 } from './periods/store.ts';
 export type { LinePosition, ReportLine } from './queries/lines-store.ts';
 export { csvCell } from './render/csv.ts';
-export { changeText, sentenceOf } from './render/drift-words.ts';
 export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
 export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';

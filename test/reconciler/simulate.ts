@@ -25,7 +25,7 @@ import { closeAll } from '../upstream/rig.ts';
 import { type AsOf, compareAsOf } from './simulation/as-of.ts';
 import { type Closing, closeBooks } from './simulation/closing.ts';
 import { type Detection, detectionOf } from './simulation/detection.ts';
-import { ALL_FAULTS, type Fault, faultsOf, USUAL_FAULTS } from './simulation/faults.ts';
+import { ALL_FAULTS, type Fault, faultsOf } from './simulation/faults.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
 import { runRestores } from './simulation/restored.ts';
 import { runSimulation } from './simulation/run.ts';
@@ -45,7 +45,7 @@ const values = new Command('simulate')
   .option('--fresh', 'nothing was observed before; each token write has new wallets', false)
   .option('--instants <n>', 'past times as of which balances are compared', Number, 100)
   .option('--busy', 'a few wallets are never quiet', false)
-  .option('--faults <list>', `some of ${ALL_FAULTS.join(', ')}`, faultsOf, [...USUAL_FAULTS])
+  .option('--faults <list>', `some of ${ALL_FAULTS.join(', ')}`, faultsOf, ALL_FAULTS)
   .option('--without <list>', 'faults that do not happen', faultsOf, [])
   .option('--incident-steps <n>', 'each such fault happens at one step of so many', Number, 200)
   .option('--restores <n>', 'snapshots put back under whole daemons, and nothing else', Number, 0)

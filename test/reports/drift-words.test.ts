@@ -2,7 +2,8 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { type Report, sentenceOf } from '../../src/reports/reports.ts';
+import type { Report } from '../../src/reports/reports.ts';
+import { sentenceOf } from '../../src/resources/drift-words.ts';
 import { addr, HOUR, makeWorld, START, type World } from './world.ts';
 
 const WHY = 'none of our operations explains it';
@@ -28,8 +29,12 @@ it('The printed report says how many tokens left which wallet when, in its time 
   const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
   expect(page).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);
   expect(page).not.toContain('2026-01-01T13:2');
-  expect(page).toContain(`1 token came to wallet ${addr(2)} before 2026-01-01 22:24:00; ${WHY}.`);
-  expect(page).toContain(`The balance of wallet ${addr(3)} changed by -4 to +2 ${when}; ${WHY}.`);
+  expect(page).toContain(
+    `1 token arrived at wallet ${addr(2)} before 2026-01-01 22:24:00; ${WHY}.`,
+  );
+  expect(page).toContain(
+    `A change between -4 and 2 tokens happened to wallet ${addr(3)} ${when}; ${WHY}.`,
+  );
 });
 
 it('The CSV says it with instants', async () => {
@@ -52,7 +57,7 @@ it('A window over midnight names both days', () => {
     [WINDOW.window_from]: '2026-01-01 23:59:30',
     [WINDOW.window_to]: '2026-01-02 00:00:30',
   };
-  expect(sentenceOf(drift, (at) => days[at] ?? '')).toContain(
+  expect(sentenceOf(drift, { time: (at) => days[at] ?? '' })).toContain(
     'between 2026-01-01 23:59:30 and 2026-01-02 00:00:30;',
   );
 });

@@ -2,34 +2,20 @@
  * Errors as RFC 9457 problem documents with a stable code. Unexpected errors are logged and
  * answered as a bare 500, an unreachable database as 503.
  */
-import { z } from '@hono/zod-openapi';
+import type { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isTooSlow, isUnavailable, logOutage, toDatabaseError } from '../../db/sqlstate.ts';
-import { ERRORS, type ErrorCode, Failure, problemOf } from '../../kernel/errors.ts';
+import { Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
+import { problem } from '../../resources/problem.ts';
 import type { Api } from '../deps.ts';
-
-const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
-
-export const problem = z
-  .looseObject({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    code: z.enum(CODES).openapi({ description: 'Stable identifier of the error' }),
-    detail: z.string().optional(),
-    errors: z
-      .array(z.object({ path: z.string(), message: z.string() }))
-      .optional()
-      .openapi({ description: 'The invalid fields of the request' }),
-  })
-  .openapi('Problem');
+import { schemaOf } from './schemas.ts';
 
 /** A problem document as the response of a route. */
 export function problemResponse(description: string) {
-  return { description, content: { 'application/problem+json': { schema: problem } } };
+  return { description, content: { 'application/problem+json': { schema: schemaOf(problem) } } };
 }
 
 const PROBLEMS = {

@@ -19,11 +19,14 @@ import {
   requireScope,
   type Scope,
 } from '../../keys/keys.ts';
+import type { Resource, Row, Shown } from '../../resources/resource.ts';
+import { shower } from '../../resources/show.ts';
 import type { Api } from '../deps.ts';
 import { readJson } from './body.ts';
 import { originOf } from './fields.ts';
 import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
 import { invalidRequest, problemResponse, problemsOf, requestErrors } from './problems.ts';
+import { schemaOf } from './schemas.ts';
 
 /** The name of the security scheme in the document. */
 export const KEY_SCHEME = 'key';
@@ -48,7 +51,20 @@ interface Route<R extends z.ZodObject, S extends z.ZodType> extends RouteBase<R>
   handle(input: z.output<R>, caller: Caller): z.input<S> | Promise<z.input<S>>;
 }
 
+/** A route that answers one of a resource, of which the handler gives the row. */
+interface ResourceRoute<R extends z.ZodObject, A extends Resource>
+  extends Omit<Route<R, z.ZodType>, 'schema' | 'handle'> {
+  answer: A;
+  handle(input: z.output<R>, caller: Caller): Row<NoInfer<A>> | Promise<Row<NoInfer<A>>>;
+}
+
 type Paged = { query: { limit: number; cursor?: string | undefined } };
+
+/** A route that answers a page of a list of a resource. */
+interface ResourceList<R extends z.ZodObject & z.ZodType<Paged>, A extends Resource, Position>
+  extends Omit<ListRoute<R, z.ZodType, Row<NoInfer<A>>, Position>, 'item' | 'output'> {
+  items: A;
+}
 
 /** A route that answers a page of a list. */
 interface ListRoute<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodType, Row, Position>
@@ -131,6 +147,19 @@ export function makeRouter(routerDeps: RouterDeps) {
       },
     });
   }
+  function answer<R extends z.ZodObject, A extends Resource>(route: ResourceRoute<R, A>): void {
+    const show = shower(route.answer);
+    add<R, z.ZodType<Shown<A>>>({
+      ...route,
+      schema: schemaOf(route.answer) as z.ZodType<Shown<A>>,
+      handle: async (input, caller) => show(await route.handle(input, caller)),
+    } as Route<R, z.ZodType<Shown<A>>>);
+  }
+  function listOf<R extends z.ZodObject & z.ZodType<Paged>, A extends Resource, Position>(
+    route: ResourceList<R, A, Position>,
+  ): void {
+    list({ ...route, item: schemaOf(route.items), output: shower(route.items) as never });
+  }
   function raw<R extends z.ZodObject>(route: RawRoute<R>): void {
     const { method, scope, content, responses } = route;
     const body = content === undefined ? {} : { body: { required: true, content } };
@@ -142,7 +171,7 @@ export function makeRouter(routerDeps: RouterDeps) {
       ),
     );
   }
-  return { add, list, raw };
+  return { add, answer, list, listOf, raw };
 }
 
 /** The fields of a request that its audit entry keeps; others may hold secrets. */

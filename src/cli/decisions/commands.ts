@@ -1,8 +1,8 @@
 /** The commands for what people decide: drifts, outcomes of operations, periods, quarantine. */
 import { type Command, Option } from 'commander';
+import { CAUSES } from '../../resources/drift.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 
-const CAUSES = ['made_elsewhere', 'fee_rule', 'lost_operation', 'opening'];
 const READ = 'key with the scope read';
 const DECIDE = 'key with the scope decide';
 const BY_CAUSE = 'key with the scope decide, and with --cause also read';

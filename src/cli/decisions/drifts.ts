@@ -2,44 +2,15 @@
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { changeText, sentenceOf } from '../../reports/reports.ts';
+import { drift, type driftDetail, type driftSummary } from '../../resources/drift.ts';
+import { differenceText, sentenceOf } from '../../resources/drift-words.ts';
+import type { Shown } from '../../resources/resource.ts';
+import type { driftResults } from '../../resources/results.ts';
 import { callDaemon, listAll, type Remote } from '../remote.ts';
+import { lineOf } from '../table.ts';
 
-interface Proposal {
-  kind: string;
-  operation_id: string | null;
-  reason: string;
-  proposed_by: string;
-  approvals_needed: number;
-  approvals: { owner: string }[];
-}
-
-/** A drift as the API shows it. */
-interface Drift {
-  id: string;
-  addr: string;
-  amount: string | null;
-  amount_min: string;
-  amount_max: string;
-  state: string;
-  suspected_at: string;
-  opened_at: string;
-  closed_at: string | null;
-  window_from: string | null;
-  window_to: string;
-  cause: string;
-  prepared: { drift_id: string; proposal: string; operation_id: string | null } | null;
-  counterpart: string | null;
-  assignee: string | null;
-  proposal: Proposal | null;
-}
-
-interface Sums {
-  drifts: number;
-  findings: number;
-  up: string;
-  down: string;
-}
+type Drift = Shown<typeof drift>;
+type Summary = Shown<typeof driftSummary>;
 
 type Options = Remote & { json?: true };
 export type Filter = { state?: string; cause?: string; addr?: string; assignee?: string };
@@ -53,7 +24,7 @@ export async function showDrifts(options: Options & Filter): Promise<number> {
   const data = await listDrifts(options, options);
   if (options.json) printLine(jsonText({ data }));
   else if (data.length === 0) printLine('There is no such drift');
-  for (const drift of options.json ? [] : data) printLine(lineOf(drift));
+  for (const drift of options.json ? [] : data) printLine(driftLine(drift));
   return 0;
 }
 
@@ -63,14 +34,12 @@ export async function showDrift(id: string, options: Options): Promise<number> {
     printLine(text);
     return 0;
   }
-  const drift = JSON.parse(text) as Drift & {
-    actions: { at: string; action: string; by: string; detail: unknown }[];
-  };
-  printLine(`${sentenceOf(drift)}\n${lineOf(drift)}`);
-  if (drift.counterpart) printLine(`One transfer made elsewhere, with ${drift.counterpart}`);
-  for (const { at, action, by, detail } of drift.actions)
+  const found = JSON.parse(text) as Shown<typeof driftDetail>;
+  printLine(`${sentenceOf(found)}\n${driftLine(found)}`);
+  if (found.counterpart) printLine(`One transfer made elsewhere, with ${found.counterpart}`);
+  for (const { at, action, by, detail } of found.actions)
     printLine(`  ${at}  ${action}  ${by}  ${jsonText(detail)}`);
-  if (drift.closed_at === null && drift.prepared) printLine(`Next: ${nextOf(drift)}`);
+  if (found.closed_at === null && found.prepared) printLine(`Next: ${nextOf(found)}`);
   return 0;
 }
 
@@ -80,12 +49,11 @@ export async function showSummary(options: Options): Promise<number> {
     printLine(text);
     return 0;
   }
-  const { by_cause, by_age, ended } = JSON.parse(text) as {
-    by_cause: (Sums & { cause: string })[];
-    by_age: (Sums & { bucket: string })[];
-    ended: { drifts: number; median_s: number | null };
-  };
-  const line = (name: string, { drifts, findings, up, down }: Sums) =>
+  const { by_cause, by_age, ended } = JSON.parse(text) as Summary;
+  const line = (
+    name: string,
+    { drifts, findings, up, down }: Omit<Summary['by_age'][0], 'order' | 'bucket'>,
+  ) =>
     printLine(`${name.padEnd(15)} ${drifts} drifts, ${findings} findings, up ${up}, down ${down}`);
   for (const { cause, ...sums } of by_cause) line(cause, sums);
   for (const { bucket, ...sums } of by_age) line(bucket, sums);
@@ -123,27 +91,20 @@ export async function approveDrifts(
   return act('approve', ids, options, proposal === undefined ? {} : { proposal });
 }
 
-/** What became of one drift of many. */
-interface Result {
-  id: string;
-  drift: Drift | null;
-  problem: { detail?: string; title: string } | null;
-}
-
 /** Acts on many drifts, a request for every 200. Returns 1 when one of them was refused. */
 async function act(name: string, named: string[], options: Chosen, body: object): Promise<number> {
   const ids = await chosen(name, named, options);
-  const data: Result[] = [];
+  const data: Shown<typeof driftResults>['data'] = [];
   for (let from = 0; from < ids.length; from += BULK_MAX) {
     const part = { ids: ids.slice(from, from + BULK_MAX), ...body };
     const path = `/api/drifts/${name}`;
     const text = await callDaemon(options, { method: 'POST', path, body: part });
-    data.push(...(JSON.parse(text) as { data: Result[] }).data);
+    data.push(...(JSON.parse(text) as Shown<typeof driftResults>).data);
   }
   if (options.json) printLine(jsonText({ data }));
   else if (data.length === 0) printLine('There is no such drift');
   for (const { id, drift, problem } of options.json ? [] : data)
-    printLine(drift ? lineOf(drift) : `${id}  refused  ${problem?.detail ?? problem?.title}`);
+    printLine(drift ? driftLine(drift) : `${id}  refused  ${problem?.detail ?? problem?.title}`);
   return data.some(({ problem }) => problem !== null) ? 1 : 0;
 }
 
@@ -163,13 +124,17 @@ function listDrifts(remote: Remote, { state, cause, addr, assignee }: Filter): P
   return listAll<Drift>(remote, `/api/drifts?${new URLSearchParams(given)}`);
 }
 
-function lineOf(drift: Drift): string {
-  const { id, addr, state, cause, assignee, proposal } = drift;
-  const parts = [drift.opened_at, id, addr, changeText(drift), state, cause, assignee ?? '-'];
-  return [...parts, ...(proposal ? [proposalText(proposal)] : [])].join('  ');
+function driftLine(row: Drift): string {
+  const line = lineOf(drift, row, { amount: differenceText(row) });
+  return row.proposal ? `${line}  ${proposalText(row.proposal)}` : line;
 }
 
-function proposalText({ kind, operation_id, reason, ...made }: Proposal): string {
+function proposalText({
+  kind,
+  operation_id,
+  reason,
+  ...made
+}: NonNullable<Drift['proposal']>): string {
   const link = operation_id ? ` ${operation_id}` : '';
   const approved = made.approvals.map(({ owner }) => owner).join(', ') || 'no one yet';
   return `${kind}${link} by ${made.proposed_by} (${reason}), approved by ${approved}`;

@@ -5,7 +5,8 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { type Explanation, explainWallet, sentenceOf } from '../../reports/reports.ts';
+import { type Explanation, explainWallet } from '../../reports/reports.ts';
+import { sentenceOf } from '../../resources/drift-words.ts';
 import { withDatabase } from '../installation.ts';
 import { instantOf } from '../options.ts';
 

@@ -67,7 +67,7 @@ function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
   metrics.openDrifts.set(counts.drifts.open);
   metrics.vanishedWallets.set(counts.vanished.count);
   metrics.driftAge.set(Math.max(0, now - (counts.drifts.oldestAt ?? now)) / 1000);
-  metrics.driftMedian.set((counts.driftMedianMs ?? 0) / 1000);
+  metrics.driftMedian.set(counts.driftMedianS ?? 0);
   for (const state of ['unknown', 'undecided']) {
     const open = counts.operations.find((one) => one.state === state);
     metrics.unresolved.set({ state }, open?.count ?? 0);

@@ -5,10 +5,10 @@ export { type Decisions, decisionEvidence, makeDecisions } from './service.ts';
 export { type Decision, listDecisions, lockOperation, newestDecisions } from './store.ts';
 export {
   approve,
-  approvedAt,
   approversOf,
   type ExpectedProposal,
   isApproved,
   type Person,
   propose,
+  withApproval,
 } from './two-owners.ts';

@@ -1,25 +1,21 @@
 /** SQL of decisions and their approvals. */
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { decision } from '../../resources/decision.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 
-/** A proposal; it has no effect before its approvals. */
-export interface Decision {
+/** A proposal; it has no effect before its approvals, which stand in their order. */
+export interface Decision
+  extends Omit<Row<typeof decision>, 'outcome' | 'approvedBy' | 'approvedAt'> {
   /** The id of an operation or a drift. */
   subject: string;
-  /** Counts the proposals about the subject from 1. */
-  n: number;
   /** `executed` or `not_executed`; about a drift `book`, `link` or `dismiss`. */
   decision: string;
   /** The operation that a drift is linked to. */
   operationId: string | null;
-  reason: string;
-  approvalsNeeded: number;
-  proposedBy: string;
   proposedKey: string;
-  proposedAt: Instant;
-  /** In their order. */
   approvals: readonly { owner: string; keyId: string; at: Instant }[];
 }
 
@@ -52,7 +48,7 @@ export async function evaluatedWithLateAnswer(
 
 const DECISIONS_MAX = 1_000;
 
-interface Row extends Omit<Decision, 'approvals'> {
+interface Stored extends Omit<Decision, 'approvals'> {
   approvals: { owner: string; keyId: string; at: bigint }[];
 }
 
@@ -66,13 +62,13 @@ function selectDecisions(sql: Sql) {
     from tallyhook.decisions d`;
 }
 
-function toDecision({ approvals, ...row }: Row): Decision {
+function toDecision({ approvals, ...row }: Stored): Decision {
   return { ...row, approvals: approvals.map((one) => ({ ...one, at: Number(one.at) })) };
 }
 
 /** The proposals about one subject, oldest first. */
 export async function listDecisions({ sql }: Queryable, subject: string): Promise<Decision[]> {
-  const rows = await sql<Row[]>`
+  const rows = await sql<Stored[]>`
     ${selectDecisions(sql)} where d.subject = ${subject} order by d.n limit ${DECISIONS_MAX}`;
   return rows.map(toDecision);
 }
@@ -81,7 +77,7 @@ export async function newestDecision(
   { sql }: Queryable,
   subject: string,
 ): Promise<Decision | undefined> {
-  const rows = await sql<Row[]>`
+  const rows = await sql<Stored[]>`
     ${selectDecisions(sql)} where d.subject = ${subject} order by d.n desc limit 1`;
   return rows.map(toDecision)[0];
 }
@@ -92,7 +88,7 @@ export async function newestDecisions(
   subjects: readonly string[],
 ): Promise<Map<string, Decision>> {
   if (subjects.length === 0) return new Map();
-  const rows = await sql<Row[]>`
+  const rows = await sql<Stored[]>`
     ${selectDecisions(sql)} where d.subject = any(${subjects as string[]}::text[])
       and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = d.subject)`;
   return new Map(rows.map((row) => [row.subject, toDecision(row)]));

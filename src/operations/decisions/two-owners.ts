@@ -80,7 +80,8 @@ export function approversOf(decision: Decision): string | null {
   return isApproved(decision) ? decision.approvals.map(({ owner }) => owner).join(', ') : null;
 }
 
-/** When it was approved. */
-export function approvedAt(decision: Decision): Instant | null {
-  return isApproved(decision) ? (decision.approvals.at(-1)?.at ?? null) : null;
+/** With who approved it when; null until it is approved. */
+export function withApproval(decision: Decision) {
+  const approvedAt = isApproved(decision) ? (decision.approvals.at(-1)?.at ?? null) : null;
+  return { ...decision, approvedBy: approversOf(decision), approvedAt };
 }

@@ -11,15 +11,10 @@ import {
   findOperations,
   otherFeeRules,
 } from '../../operations/operations.ts';
+import type { Cause } from '../../resources/drift.ts';
 import type { Deps } from '../deps.ts';
 import { listExecutedBetween } from '../wallets/expected-store.ts';
-import {
-  type Cause,
-  counterpartAmounts,
-  type Facts,
-  type Prepared,
-  probableCause,
-} from './cause.ts';
+import { counterpartAmounts, type Facts, type Prepared, probableCause } from './cause.ts';
 import {
   findKnownLater,
   listBooked,

@@ -3,18 +3,14 @@
  * people propose, and another owner approves.
  */
 import { sumOf } from '../../kernel/amounts.ts';
-import type { ProposalKind } from './states.ts';
+import type { Cause, drift } from '../../resources/drift.ts';
+import type { Row } from '../../resources/resource.ts';
 
-export const CAUSES = ['made_elsewhere', 'fee_rule', 'lost_operation', 'opening'] as const;
-export type Cause = (typeof CAUSES)[number];
-
-/** A proposal that only needs a reason and an owner to make it. */
-export type Prepared = {
-  /** The drift that it is about: this one, or an earlier one that was booked. */
-  drift_id: string;
-  proposal: ProposalKind;
-  operation_id: string | null;
-};
+/**
+ * A proposal that only needs a reason and an owner to make it, about this drift or an earlier one
+ * that was booked.
+ */
+export type Prepared = NonNullable<Row<typeof drift>['prepared']>;
 
 /** What is known about a drift of an exact amount. */
 export interface Facts {

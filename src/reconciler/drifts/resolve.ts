@@ -20,10 +20,12 @@ import {
   walletEffectsOf,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
+import type { ProposalKind } from '../../resources/decision.ts';
+import type { DriftState } from '../../resources/drift.ts';
 import { executedSince } from './cause-store.ts';
 import type { DriftDeps, Step } from './deps.ts';
 import { driftEvent } from './events.ts';
-import { type DriftState, ENDED_BY, type ProposalKind, refusal } from './states.ts';
+import { ENDED_BY, refusal } from './states.ts';
 import { closeDrift, type Drift, insertDriftAction, lockOpenDrift } from './store.ts';
 
 /** Ends the drift as its approved decision says, and has its wallet polled soon. */

@@ -17,11 +17,12 @@ import {
   walletEffectsOf,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
+import type { ProposalKind } from '../../resources/decision.ts';
 import { executedSince } from './cause-store.ts';
 import type { DriftDeps, Step } from './deps.ts';
 import { driftEvent } from './events.ts';
 import { applyDecision, assertLinkable } from './resolve.ts';
-import { assertProposable, type ProposalKind, refusal } from './states.ts';
+import { assertProposable, refusal } from './states.ts';
 import {
   assignDrift,
   type Drift,

@@ -1,13 +1,9 @@
 /** The states of drifts, and which proposals people may make in them. Pure. */
 import { decimalText } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { ProposalKind } from '../../resources/decision.ts';
+import type { DriftState } from '../../resources/drift.ts';
 import type { Drift } from './store.ts';
-
-export const DRIFT_STATES = [
-  ...(['open', 'proposed', 'booked', 'linked', 'dismissed'] as const),
-  ...(['returned', 'explained', 'merged'] as const),
-];
-export type DriftState = (typeof DRIFT_STATES)[number];
 
 /**
  * Which state may follow which; a trigger refuses every other. An observation ends a drift as
@@ -24,9 +20,6 @@ export const FOLLOWS: Readonly<Record<DriftState, readonly DriftState[]>> = {
   explained: [],
   merged: [],
 };
-
-export const PROPOSALS = ['book', 'link', 'dismiss'] as const;
-export type ProposalKind = (typeof PROPOSALS)[number];
 
 /** The state in which an approved proposal leaves the drift. */
 export const ENDED_BY = {

@@ -3,32 +3,14 @@ import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Cause, Prepared } from './cause.ts';
-import type { DriftState } from './states.ts';
+import type { Cause, DriftState, drift } from '../../resources/drift.ts';
+import type { Row } from '../../resources/resource.ts';
 
-export interface Drift {
-  id: string;
+/** The amount, once it is exact, equals both bounds. */
+export interface Drift extends Omit<Row<typeof drift>, 'amountMin' | 'amountMax' | 'proposal'> {
   walletKey: string;
-  addr: string;
-  /** Null until it is exact; then equal to both bounds. */
-  amount: bigint | null;
   min: bigint;
   max: bigint;
-  state: DriftState;
-  suspectedAt: Instant;
-  openedAt: Instant;
-  closedAt: Instant | null;
-  windowFrom: Instant | null;
-  windowTo: Instant;
-  evidence: Json;
-  /** The probable one. */
-  cause: Cause;
-  prepared: Prepared | null;
-  /** The other drift of one transfer that was made elsewhere between two wallets. */
-  counterpart: string | null;
-  assignee: string | null;
-  /** What closed it: an observation, or a decision. */
-  closedBy: { [key: string]: Json } | null;
 }
 
 function driftColumns(sql: Sql) {

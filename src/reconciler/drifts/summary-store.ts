@@ -1,31 +1,18 @@
 /** SQL of counts and sums over drifts. Positive and negative amounts are never netted. */
 import type { Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { Cause } from './cause.ts';
+import type { Cause, driftSummary } from '../../resources/drift.ts';
+import type { Row } from '../../resources/resource.ts';
 
-/** Drifts whose amount is not exact yet are counted, and add nothing to the sums. */
-export interface DriftSums {
-  drifts: number;
-  /** As `drifts`, but a drift and its counterpart are one. */
-  findings: number;
-  up: bigint;
-  down: bigint;
-}
-
-export interface DriftSummary {
-  byCause: (DriftSums & { cause: Cause })[];
-  /** Youngest first. */
-  byAge: (DriftSums & { bucket: string; order: number })[];
-  /** Of drifts that ended since then: how many, and their median time from suspicion to end. */
-  ended: { since: Instant; count: number; medianMs: number | null };
-}
+type Summary = Row<typeof driftSummary>;
+type Sums = Omit<Summary['byAge'][number], 'order' | 'bucket'>;
 
 /** Unclosed drifts by cause and age, and how long the ended ones took. */
 export async function summarizeDrifts(
   db: Queryable,
   now: Instant,
   endedSince: Instant,
-): Promise<DriftSummary> {
+): Promise<Summary> {
   const [groups, ended] = await Promise.all([listGroups(db, now), countEnded(db, endedSince)]);
   return {
     byCause: groups.flatMap(({ cause, bucket: _, order: __, ...sums }) =>
@@ -57,7 +44,8 @@ export async function countOpenDrifts({ sql }: Queryable, max: number): Promise<
   return rows[0] ?? { open: 0, unassigned: 0, proposed: 0, oldestAt: null };
 }
 
-type Group = DriftSums & { cause: Cause | null; bucket: string | null; order: number | null };
+/** Drifts whose amount is not exact yet are counted, and add nothing to the sums. */
+type Group = Sums & { cause: Cause | null; bucket: string | null; order: number | null };
 
 async function listGroups({ sql }: Queryable, now: Instant): Promise<Group[]> {
   return sql<Group[]>`
@@ -80,11 +68,11 @@ const ENDED_MAX = 10_000;
 export async function countEnded(
   { sql }: Queryable,
   since: Instant,
-): Promise<{ count: number; medianMs: number | null }> {
-  const rows = await sql<{ count: number; medianMs: number | null }[]>`
-    select count(*)::int as count, round(1000 * percentile_cont(0.5) within group
-      (order by extract(epoch from closed_at - suspected_at)))::float8 as median_ms
+): Promise<Omit<Summary['ended'], 'since'>> {
+  const rows = await sql<Omit<Summary['ended'], 'since'>[]>`
+    select count(*)::int as drifts, round((percentile_cont(0.5) within group
+      (order by extract(epoch from closed_at - suspected_at)))::numeric, 3)::float8 as median_s
     from (select closed_at, suspected_at from tallyhook.drifts
       where closed_at >= ${isoText(since)} order by closed_at desc limit ${ENDED_MAX}) d`;
-  return rows[0] ?? { count: 0, medianMs: null };
+  return rows[0] ?? { drifts: 0, medianS: null };
 }

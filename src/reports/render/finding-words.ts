@@ -1,6 +1,7 @@
 /** Findings in words of people. Pure. */
+
+import { type DriftFacts, sentenceOf } from '../../resources/drift-words.ts';
 import type { Finding } from '../findings.ts';
-import { type DriftFacts, sentenceOf } from './drift-words.ts';
 
 /** A token whose journal differs from what the service shows. */
 interface TokenFacts {
@@ -16,7 +17,10 @@ export function wordsOf(
 ): string | null {
   if (kind === 'drift_open') {
     const { wallet, ...facts } = evidence as { wallet: string } & Omit<DriftFacts, 'addr'>;
-    return sentenceOf({ ...facts, addr: wallet.replace('wallet:', ''), amount }, timeText);
+    return sentenceOf(
+      { ...facts, addr: wallet.replace('wallet:', ''), amount },
+      timeText && { time: timeText },
+    );
   }
   if (kind === 'wallet_vanished')
     return (

@@ -325,7 +325,7 @@ async function driftTerms({ db }: World, { polls, outside }: Simulation): Promis
           { ...begins, after: suspectedAt, min: -max, max: -min, free },
         ];
       case 'returned': {
-        const seenAt = Date.parse(String(drift.closedBy?.observed_at));
+        const seenAt = Date.parse(String(Object(drift.closedBy).observed_at));
         if (contradictsReport(drift)) return [{ ...begins, until: seenAt, free }];
         const before = (polls.get(key) ?? []).filter((poll) => poll <= seenAt).at(-3);
         const endsAfter = Math.max(windowTo, (before ?? windowTo) - READ_LAG_ASSUMED_MS);

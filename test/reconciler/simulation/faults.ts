@@ -13,9 +13,6 @@ export type Fault = keyof typeof FAULTS;
 
 export const ALL_FAULTS = Object.keys(FAULTS) as Fault[];
 
-/** Those that happen unless others are named. The rest finds faults that are being mended. */
-export const USUAL_FAULTS: readonly Fault[] = ['probes', 'reports'];
-
 /** @throws Error for a name that is no fault */
 export function faultsOf(names: string): Fault[] {
   return names

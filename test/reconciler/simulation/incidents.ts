@@ -307,12 +307,11 @@ export async function wrongsOfVanished(
   for (const { key, from, until, how } of incidents.vanished) {
     const seen = (refused.get(key) ?? []).filter((at) => at > from && at < until);
     if (how === 'not found' && seen.length < ABSENT_POLLS) continue;
-    const rows = await db.sql<{ type: string }[]>`
-      select type from tallyhook.events
-      where subject = ${`wallet:${key}`} and recorded_at >= ${isoText(from)}
-        and type not in ('wallet.observed', 'wallet.balance_changed')
-        and type not like 'wallet.drift%'`;
-    if (rows.length === 0) wrongs.push(`${key} was ${how} and no event says so`);
+    const type = how === 'not found' ? 'wallet.vanished' : 'wallet.status_changed';
+    const rows = await db.sql`
+      select 1 from tallyhook.events
+      where subject = ${`wallet:${key}`} and recorded_at >= ${isoText(from)} and type = ${type}`;
+    if (rows.length === 0) wrongs.push(`${key} was ${how}: no ${type}`);
   }
   return wrongs;
 }

@@ -4,7 +4,7 @@ import { closeAll } from '../../upstream/rig.ts';
 import { compareAsOf } from './as-of.ts';
 import { closeBooks } from './closing.ts';
 import { detectionOf } from './detection.ts';
-import { USUAL_FAULTS } from './faults.ts';
+import { ALL_FAULTS } from './faults.ts';
 import { figuresOf } from './figures.ts';
 import { runSimulation } from './run.ts';
 import { buildWorld, type Plan } from './world.ts';
@@ -23,7 +23,7 @@ const COMMON = {
   lookAlike: false,
   fresh: false,
   busy: false,
-  faults: USUAL_FAULTS,
+  faults: ALL_FAULTS,
   incidentSteps: 200,
 };
 const PLANS: (Plan & { title: string })[] = [

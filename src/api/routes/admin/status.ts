@@ -276,7 +276,7 @@ async function countsOutput(tx: Tx, now: Instant, staleAfterMs: number) {
     countFailing(tx),
     countExhausted(tx, COUNT_MAX),
   ]);
-  const { stages, operations, drifts, driftMedianMs, quarantined, staleWallets } = counts;
+  const { stages, operations, drifts, driftMedianS, quarantined, staleWallets } = counts;
   const { vanished } = counts;
   const oldestOf = (state: string) =>
     instantText(operations.find((open) => open.state === state)?.oldestAt ?? null);
@@ -300,7 +300,7 @@ async function countsOutput(tx: Tx, now: Instant, staleAfterMs: number) {
     },
     webhooks: { endpoints_failing: failing, deliveries_exhausted: exhausted },
     periods: { to_sign: periods.toSign, to_close_since: instantText(periods.toCloseSince) },
-    drift_resolution_median_s: driftMedianMs === null ? null : driftMedianMs / 1000,
+    drift_resolution_median_s: driftMedianS,
     quarantined,
     stale_wallets: staleWallets,
   };

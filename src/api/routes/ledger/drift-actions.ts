@@ -4,26 +4,20 @@
  */
 import { z } from '@hono/zod-openapi';
 import { must, problemOf } from '../../../kernel/errors.ts';
-import { type DriftResult, PROPOSALS } from '../../../reconciler/reconciler.ts';
+import type { DriftResult } from '../../../reconciler/reconciler.ts';
+import { PROPOSALS } from '../../../resources/decision.ts';
+import { drift } from '../../../resources/drift.ts';
+import { driftResults } from '../../../resources/results.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, textInput } from '../../http/fields.ts';
-import { problem } from '../../http/problems.ts';
 import type { Router } from '../../http/router.ts';
-import { drift, driftOutput, withProposals } from './drift-fields.ts';
-import { assigneeInput } from './drifts.ts';
+import { withProposals } from './drifts.ts';
 
 const REASON_MAX = 2_000;
 const IDS_MAX = 200;
 
-const results = z
-  .object({
-    data: z.array(
-      z.object({ id: z.string(), drift: drift.nullable(), problem: problem.nullable() }),
-    ),
-  })
-  .openapi('DriftResults', { description: 'Each drift as it is now, or why it stayed as it was' });
-
-const assignment = z.strictObject({ assignee: assigneeInput.nullable() });
+const ASSIGNEE_MAX = 200;
+const assignment = z.strictObject({ assignee: textInput(ASSIGNEE_MAX).nullable() });
 const proposal = z.strictObject({
   proposal: z
     .enum(PROPOSALS)
@@ -44,8 +38,8 @@ const ids = z.array(idInput('drf')).min(1).max(IDS_MAX);
 const params = z.object({ id: idInput('drf') });
 
 const base = { tag: 'drifts', scope: 'decide', method: 'post' } as const;
-const one = { ...base, response: 'The drift', schema: drift };
-const many = { ...base, response: 'What became of each drift', schema: results };
+const one = { ...base, response: 'The drift', answer: drift };
+const many = { ...base, response: 'What became of each drift', answer: driftResults };
 const ASSIGN = 'Assign a drift to a person, or with null to no one';
 const PROPOSE = 'Propose how a drift ends; a key of another owner approves';
 const APPROVE = 'Approve the newest proposal of another owner';
@@ -62,15 +56,13 @@ export function addDriftActions(
     if ('failure' in result) throw result.failure;
     wake('ledger', 'observer', 'sequencer', 'webhooks');
     const [shown] = await withProposals(db, [result.drift]);
-    return driftOutput(must(shown, 'drift'));
+    return must(shown, 'drift');
   };
   const toMany = async (work: Promise<DriftResult[]>) => {
     const done = await work;
     wake('ledger', 'observer', 'sequencer', 'webhooks');
     const changed = done.flatMap((of) => ('drift' in of ? [of.drift] : []));
-    const shown = new Map(
-      (await withProposals(db, changed)).map((row) => [row[0].id, driftOutput(row)]),
-    );
+    const shown = new Map((await withProposals(db, changed)).map((row) => [row.id, row]));
     const data = done.map((of) => ({
       id: of.id,
       drift: shown.get(of.id) ?? null,
@@ -78,32 +70,38 @@ export function addDriftActions(
     }));
     return { data };
   };
-  router.add({
-    ...{ ...one, path: '/api/drifts/{id}/assign', summary: ASSIGN },
+  router.answer({
+    ...one,
+    path: '/api/drifts/{id}/assign',
+    summary: ASSIGN,
     request: z.object({ params, body: assignment }),
     handle: ({ params: { id }, body }, by) => toOne(drifts.assign([id], body.assignee, by), id),
   });
-  router.add({
+  router.answer({
     ...{ ...many, path: '/api/drifts/assign', summary: `${ASSIGN}; many at once` },
     request: z.object({ body: assignment.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.assign(body.ids, body.assignee, by)),
   });
-  router.add({
-    ...{ ...one, path: '/api/drifts/{id}/propose', summary: PROPOSE },
+  router.answer({
+    ...one,
+    path: '/api/drifts/{id}/propose',
+    summary: PROPOSE,
     request: z.object({ params, body: proposal }),
     handle: ({ params: { id }, body }, by) => toOne(drifts.propose([id], inputOf(body), by), id),
   });
-  router.add({
+  router.answer({
     ...{ ...many, path: '/api/drifts/propose', summary: `${PROPOSE}; many at once` },
     request: z.object({ body: proposal.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.propose(body.ids, inputOf(body), by)),
   });
-  router.add({
-    ...{ ...one, path: '/api/drifts/{id}/approve', summary: APPROVE },
+  router.answer({
+    ...one,
+    path: '/api/drifts/{id}/approve',
+    summary: APPROVE,
     request: z.object({ params, body: approval }),
     handle: ({ params: { id }, body }, by) => toOne(drifts.approve([id], body, by), id),
   });
-  router.add({
+  router.answer({
     ...{ ...many, path: '/api/drifts/approve', summary: `${APPROVE}; many at once` },
     request: z.object({ body: approval.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.approve(body.ids, body, by)),

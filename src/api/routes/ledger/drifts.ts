@@ -1,83 +1,35 @@
 /** `/api/drifts`: drifts, their history, and sums by cause and age. */
 import { z } from '@hono/zod-openapi';
-import { decimalText } from '../../../kernel/amounts.ts';
+import type { Queryable } from '../../../db/connect.ts';
 import { Failure, must } from '../../../kernel/errors.ts';
+import { newestDecisions, withApproval } from '../../../operations/operations.ts';
 import {
-  CAUSES,
-  DRIFT_STATES,
-  type DriftSums,
+  type Drift,
   findDrift,
   listDriftActions,
   listDrifts,
   summarizeDrifts,
 } from '../../../reconciler/reconciler.ts';
+import type { ProposalKind } from '../../../resources/decision.ts';
+import { drift, driftDetail, driftSummary } from '../../../resources/drift.ts';
+import type { Row } from '../../../resources/resource.ts';
 import { ENDED_MS } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import {
-  addressInput,
-  anyJson,
-  decimal,
-  idInput,
-  instant,
-  instantInput,
-  instantText,
-  textInput,
-} from '../../http/fields.ts';
+import { idInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { drift, driftOutput, withProposals } from './drift-fields.ts';
+import { filtersOf } from '../../http/schemas.ts';
 
-const detail = drift
-  .extend({
-    actions: z.array(
-      z.object({ action: z.string(), at: instant, by: z.string(), detail: anyJson }),
-    ),
-  })
-  .openapi('DriftDetail');
-
-const sums = {
-  drifts: z.int(),
-  findings: z.int().openapi({ description: 'As drifts, but a drift and its counterpart are one' }),
-  up: decimal,
-  down: decimal,
-};
-const summary = z
-  .object({
-    by_cause: z.array(z.object({ cause: z.enum(CAUSES), ...sums })),
-    by_age: z
-      .array(z.object({ order: z.int(), bucket: z.string(), ...sums }))
-      .openapi({ description: 'By the time since the first observation, youngest first' }),
-    ended: z
-      .object({ since: instant, drifts: z.int(), median_s: z.number().nullable() })
-      .openapi({ description: 'Median time from the first observation of a drift to its end' }),
-  })
-  .openapi('DriftSummary');
-
-const ASSIGNEE_MAX = 200;
-export const assigneeInput = textInput(ASSIGNEE_MAX);
-const filters = z.strictObject({
-  ...paging,
-  state: z.enum(['unclosed', ...DRIFT_STATES]).optional(),
-  cause: z.enum(CAUSES).optional(),
-  addr: addressInput.optional(),
-  assignee: assigneeInput.optional(),
-  age: z
-    .enum(['1', '2', '3', '4', '5', '6'])
-    .optional()
-    .openapi({ description: 'The `order` of an age in the summary' }),
-  ended_since: instantInput
-    .optional()
-    .openapi({ description: 'Only those that ended since then, as `ended` in the summary' }),
-});
+const query = z.strictObject({ ...paging, ...filtersOf(drift.filters) });
 const base = { tag: 'drifts', scope: 'read' as const };
 
 export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): void {
-  router.list({
+  router.listOf({
     ...base,
     path: '/api/drifts',
-    summary: 'List drifts, newest first; the state `unclosed` stands for open and proposed',
-    request: z.object({ query: filters }),
-    item: drift,
+    summary: 'List drifts, newest first',
+    request: z.object({ query }),
+    items: drift,
     parsePosition: idPosition('drf'),
     async list({ query }, { after: before, limit }) {
       const { age: order, ended_since: endedSince, ...rest } = query;
@@ -85,53 +37,56 @@ export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'c
       const filter = { ...rest, age, endedSince };
       return withProposals(db, await listDrifts(db, filter, { before, limit }));
     },
-    output: driftOutput,
-    position: ([{ id }]) => id,
+    position: ({ id }) => id,
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'get',
     path: '/api/drifts/summary',
     summary: 'Sum unclosed drifts by probable cause and by age',
     request: z.object({}),
     response: 'The sums, and the median time to an end over the last 30 days',
-    schema: summary,
+    answer: driftSummary,
     async handle() {
       const now = clock.now();
-      const { byCause, byAge, ended } = await summarizeDrifts(db, now, now - ENDED_MS);
-      const { since, count: drifts, medianMs } = ended;
-      return {
-        by_cause: byCause.map(({ cause, ...of }) => ({ cause, ...sumsOutput(of) })),
-        by_age: byAge.map(({ order, bucket, ...of }) => ({ order, bucket, ...sumsOutput(of) })),
-        ended: { since: instantText(since), drifts, median_s: secondsOf(medianMs) },
-      };
+      return summarizeDrifts(db, now, now - ENDED_MS);
     },
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'get',
     path: '/api/drifts/{id}',
     summary: 'Read a drift with its history',
     request: z.object({ params: z.object({ id: idInput('drf') }) }),
     response: 'The drift',
-    schema: detail,
+    answer: driftDetail,
     async handle({ params: { id } }) {
       const found = await findDrift(db, id);
       if (!found) throw new Failure('not_found');
       const [shown] = await withProposals(db, [found]);
-      const actions = await listDriftActions(db, id);
-      return {
-        ...driftOutput(must(shown, 'drift')),
-        actions: actions.map((action) => ({ ...action, at: instantText(action.at) })),
-      };
+      return { ...must(shown, 'drift'), actions: await listDriftActions(db, id) };
     },
   });
 }
 
-function sumsOutput({ drifts, findings, up, down }: DriftSums) {
-  return { drifts, findings, up: decimalText(up), down: decimalText(down) };
-}
-
-function secondsOf(ms: number | null): number | null {
-  return ms === null ? null : ms / 1000;
+/** Drifts with their newest proposals, read at once. */
+export async function withProposals(
+  db: Queryable,
+  drifts: readonly Drift[],
+): Promise<Row<typeof drift>[]> {
+  const newest = await newestDecisions(
+    db,
+    drifts.map(({ id }) => id),
+  );
+  return drifts.map((found) => {
+    const decision = newest.get(found.id);
+    return {
+      ...found,
+      amountMin: found.min,
+      amountMax: found.max,
+      proposal: decision
+        ? { ...withApproval(decision), kind: decision.decision as ProposalKind }
+        : null,
+    };
+  });
 }

@@ -3,31 +3,15 @@
  * and cancelling a queued operation.
  */
 import { z } from '@hono/zod-openapi';
-import { approvedAt, approversOf, type Decision } from '../../../operations/operations.ts';
-import { PROPOSALS } from '../../../reconciler/reconciler.ts';
+import { type Decision, withApproval } from '../../../operations/operations.ts';
+import { decision, OUTCOMES } from '../../../resources/decision.ts';
+import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
+import { idInput, textInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 import { operation, operationOutput } from './fields.ts';
 
-const outcome = z.enum(['executed', 'not_executed']);
-
-/** A proposal of two owners, about an operation or a drift. */
-const proposal = z.object({
-  n: z.int().openapi({ description: 'Number of the proposal about its subject, from 1' }),
-  reason: z.string(),
-  proposed_by: z.string(),
-  proposed_at: instant,
-  approvals_needed: z.int().openapi({ description: '2 above `decisions.second_approver_above`' }),
-  approvals: z.array(z.object({ owner: z.string(), at: instant })),
-  approved_by: z.string().nullable().openapi({ description: 'Null until it has all approvals' }),
-  approved_at: instant.nullable(),
-});
-export const decision = proposal.extend({ outcome }).openapi('Decision');
-export const driftProposal = proposal
-  .extend({ kind: z.enum(PROPOSALS), operation_id: z.string().nullable() })
-  .openapi('DriftProposal');
-
+const outcome = z.enum(OUTCOMES);
 const REASON_MAX = 2_000;
 const params = z.object({ id: idInput('op') });
 const base = { tag: 'operations', scope: 'decide' as const };
@@ -36,7 +20,7 @@ export function addDecisions(
   router: Router,
   { decisions, operations, wake }: Pick<ApiDeps, 'decisions' | 'operations' | 'wake'>,
 ): void {
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/operations/{id}/decide',
@@ -51,9 +35,9 @@ export function addDecisions(
     }),
     status: 201,
     response: 'The proposal',
-    schema: decision,
+    answer: decision,
     handle: async ({ params: { id }, body }, caller) =>
-      decisionOutput(await decisions.propose(id, body, caller)),
+      decisionRow(await decisions.propose(id, body, caller)),
   });
   router.add({
     ...base,
@@ -91,24 +75,6 @@ export function addDecisions(
   });
 }
 
-export function decisionOutput(row: Decision) {
-  return { ...proposalOutput(row), outcome: row.decision as z.input<typeof outcome> };
-}
-
-export function driftProposalOutput(row: Decision): z.input<typeof driftProposal> {
-  const kind = row.decision as (typeof PROPOSALS)[number];
-  return { ...proposalOutput(row), kind, operation_id: row.operationId };
-}
-
-function proposalOutput(row: Decision) {
-  return {
-    n: row.n,
-    reason: row.reason,
-    proposed_by: row.proposedBy,
-    proposed_at: instantText(row.proposedAt),
-    approvals_needed: row.approvalsNeeded,
-    approvals: row.approvals.map(({ owner, at }) => ({ owner, at: instantText(at) })),
-    approved_by: approversOf(row),
-    approved_at: instantText(approvedAt(row)),
-  };
+export function decisionRow(made: Decision): Row<typeof decision> {
+  return { ...withApproval(made), outcome: made.decision as (typeof OUTCOMES)[number] };
 }

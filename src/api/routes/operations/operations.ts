@@ -14,6 +14,8 @@ import {
   type State,
   waitsForOf,
 } from '../../../operations/operations.ts';
+import { decision } from '../../../resources/decision.ts';
+import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   addressInput,
@@ -28,9 +30,11 @@ import {
 } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { decision, decisionOutput } from './decisions.ts';
+import { schemaOf } from '../../http/schemas.ts';
+import { decisionRow } from './decisions.ts';
 import { operation, operationOutput } from './fields.ts';
 
+const showDecision = shower(decision);
 const STATES = Object.keys(FOLLOWS) as [State, ...State[]];
 
 const detail = operation
@@ -57,7 +61,7 @@ const detail = operation
         }),
       )
       .openapi({ description: 'Every attempt to deliver it to the service' }),
-    decisions: z.array(decision),
+    decisions: z.array(schemaOf(decision)),
     waits_for: z
       .object({ drifts: z.array(z.string()), operations: z.array(z.string()) })
       .nullable()
@@ -148,7 +152,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         ...operationOutput(found),
         transitions: transitions.map(transitionOutput),
         sends: sends.map(sendOutput),
-        decisions: decisions.map(decisionOutput),
+        decisions: decisions.map((one) => showDecision(decisionRow(one))),
         waits_for: waitsForOf(found, transitions),
         pre_image: imageOf(found.preImage),
         evidence: found.evidence,

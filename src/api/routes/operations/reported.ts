@@ -15,13 +15,15 @@ import {
   type Report,
   type Reported,
 } from '../../../operations/operations.ts';
+import { problem } from '../../../resources/problem.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
 import { decimal, textInput } from '../../http/fields.ts';
 import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import type { TextLine } from '../../http/ndjson.ts';
-import { problem, problemsOf } from '../../http/problems.ts';
+import { problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
+import { schemaOf } from '../../http/schemas.ts';
 import { operation, operationOutput } from './fields.ts';
 import { readReport, reportInput } from './report-lines.ts';
 
@@ -51,7 +53,7 @@ const lineResult = z
     result: z.enum(['recorded', 'known', 'refused']),
     operation_id: z.string().nullable(),
     state: z.string().nullable(),
-    problem: problem.nullable().openapi({ description: 'Why the report was refused' }),
+    problem: schemaOf(problem).nullable().openapi({ description: 'Why the report was refused' }),
     effects: z
       .array(z.object({ account: z.string(), amount: decimal }))
       .optional()

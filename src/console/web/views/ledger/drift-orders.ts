@@ -1,5 +1,9 @@
 /** Orders about drifts, of one or of many: assign, propose (which changes nothing), approve. */
 
+import type { ProposalKind } from '../../../../resources/decision.ts';
+import { consequenceOf, isUnclosed } from '../../../../resources/drift-words.ts';
+import type { Shown } from '../../../../resources/resource.ts';
+import type { driftResults } from '../../../../resources/results.ts';
 import { call, Problem, useList, withQuery } from '../../kit/api.ts';
 import { type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
 import { Code, ListTable } from '../../kit/elements.ts';
@@ -10,11 +14,9 @@ import {
   REFERENCE_COLUMN,
   WRITE_COLUMNS,
 } from '../operations/operations.ts';
-import { consequenceOf, type Drift, isUnclosed, type ProposalKind } from './drift-words.ts';
+import { type Drift, readersTexts } from './drift-words.ts';
 
-interface Results {
-  data: { id: string; problem: { detail?: string; title: string } | null }[];
-}
+type Results = Shown<typeof driftResults>;
 
 /** As many as the API takes in one request. */
 const AT_ONCE = 200;
@@ -104,7 +106,7 @@ export function Approve({ drifts, done }: OrderProps) {
   const kind = only?.proposal?.kind ?? 'book';
   const isOne = waiting.length === 1 && only;
   const text = isOne
-    ? consequenceOf(kind, only.amount)
+    ? consequenceOf(kind, only.amount, readersTexts())
     : 'Each proposal is carried out: bookings and linked operations are posted to the ledger.';
   const expected = isOne ? { n: only.proposal?.n, proposal: kind } : {};
   return html`<${Order}

@@ -1,5 +1,8 @@
 /** One drift: what happened, why it is believed, who looks into it, and how it ends. */
 
+import type { driftDetail } from '../../../../resources/drift.ts';
+import { CAUSE_WORDS, consequenceOf, isUnclosed } from '../../../../resources/drift-words.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';
 import {
@@ -18,20 +21,9 @@ import { instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { Approve, Assign, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
-import {
-  actionText,
-  CAUSES,
-  consequenceOf,
-  type Drift,
-  evidenceTexts,
-  isUnclosed,
-  proposalText,
-  Sentence,
-} from './drift-words.ts';
+import { actionText, evidenceTexts, ProposalText, readersTexts, Sentence } from './drift-words.ts';
 
-interface DriftDetail extends Drift {
-  actions: { action: string; at: string; by: string; detail: unknown }[];
-}
+type DriftDetail = Shown<typeof driftDetail>;
 
 export default function DriftView({ ids }: ViewProps) {
   const path = `/api/drifts/${encodeURIComponent(ids[0] ?? '')}`;
@@ -92,7 +84,7 @@ function factsOf(drift: DriftDetail): [string, unknown][] {
     ['Happened before', instantText(drift.window_to)],
     ['Confirmed', html`<${Time} at=${drift.opened_at} exact />`],
     ['Ended', drift.closed_at && html`<${Time} at=${drift.closed_at} exact />`],
-    ['Probable cause', CAUSES[drift.cause] ?? drift.cause],
+    ['Probable cause', CAUSE_WORDS[drift.cause][0]],
     ['Assigned to', drift.assignee ?? 'no one'],
     ['Id', html`<${Code} text=${drift.id} />`],
   ];
@@ -112,9 +104,9 @@ function Decide({ drift, path, done }: DecideProps) {
     const given = waiting.approvals.map(({ owner }) => owner);
     return html`<${Card} tone="warn" title="A proposal waits for another owner">
       <p>
-        <b>${by}</b> proposed <${Time} at=${at} /> to ${proposalText(kind, operation)}: “${reason}”
+        <b>${by}</b> proposed <${Time} at=${at} /> to <${ProposalText} kind=${kind} operation=${operation} />: “${reason}”
       </p>
-      <p class="muted">${consequenceOf(kind, drift.amount)}</p>
+      <p class="muted">${consequenceOf(kind, drift.amount, readersTexts())}</p>
       ${
         waiting.approvals_needed > 1 &&
         html`<p class="muted">
@@ -149,7 +141,7 @@ function Prepared({ drift, path, done }: DecideProps) {
   const isOther = prepared.drift_id !== drift.id;
   return html`<${Order}
     label="Propose what fits the cause"
-    text=${html`Proposes to ${proposalText('link', operation)}${
+    text=${html`Proposes to <${ProposalText} kind="link" operation=${operation} />${
       isOther && ', for the earlier drift of this wallet that was booked'
     }. Nothing changes until another owner approves.`}
     fields=${[REASON]}

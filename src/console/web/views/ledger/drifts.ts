@@ -1,6 +1,10 @@
 /** The inbox of drifts: how old they are, what caused them, and orders for many at once. */
 
+import { DRIFT_STATES, drift, type driftSummary } from '../../../../resources/drift.ts';
+import { CAUSE_WORDS, isUnclosed } from '../../../../resources/drift-words.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
@@ -19,30 +23,10 @@ import { html, useEffect, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { Approve, Assign, Propose, waitingOf } from './drift-orders.ts';
-import { CAUSES, type Drift, isUnclosed, Sentence } from './drift-words.ts';
+import { type Drift, Sentence } from './drift-words.ts';
 
-interface Sums {
-  drifts: number;
-  findings: number;
-  up: string;
-  down: string;
-}
-interface Summary {
-  by_cause: (Sums & { cause: string })[];
-  by_age: (Sums & { order: number; bucket: string })[];
-  ended: { since: string; drifts: number; median_s: number | null };
-}
-
-const STATES = [
-  'open',
-  'proposed',
-  'booked',
-  'linked',
-  'dismissed',
-  'returned',
-  'explained',
-  'merged',
-];
+type Summary = Shown<typeof driftSummary>;
+type Sums = Pick<Summary['by_age'][number], 'up' | 'down'>;
 
 export default function Drifts(_: ViewProps) {
   const { query } = usePlace();
@@ -127,8 +111,11 @@ function Filters({ state, cause, assignee, addr, age, since, ages }: FilterProps
   const states = [
     ['unclosed', 'open or proposed'],
     ['all', 'any state'],
-  ].concat(STATES.map((name) => [name, wordsOf(name)]));
-  const causes = [['', 'any cause'], ...Object.entries(CAUSES)];
+  ].concat(DRIFT_STATES.map((name) => [name, wordsOf(name)]));
+  const causes = [
+    ['', 'any cause'],
+    ...Object.entries(CAUSE_WORDS).map(([name, [short]]) => [name, short]),
+  ];
   const aged = ages.map(({ order, bucket }) => [String(order), bucket]);
   return html`<form class="filters" onSubmit=${find} role="search">
     <${Choice}
@@ -184,7 +171,7 @@ function Sums({ summary: { by_age: ages, by_cause: causes, ended } }: { summary:
     ${ages.map(ageTile)}
     ${causes.map(
       (one) => html`<a class="tile" href=${`/drifts?cause=${one.cause}`}>
-        <b>${countText(one.drifts)}</b><span>${CAUSES[one.cause] ?? wordsOf(one.cause)}</span>
+        <b>${countText(one.drifts)}</b><span>${CAUSE_WORDS[one.cause][0]}</span>
       </a>`,
     )}
     <a class="tile" href=${`/drifts?state=all&ended_since=${ended.since}`}>
@@ -214,26 +201,21 @@ function columnsOf(chosen: readonly string[], setChosen: (ids: readonly string[]
             />`
           : '',
     },
-    {
-      head: 'Since',
-      of: ({ id, suspected_at: at }: Drift) =>
-        html`<a href=${`/drifts/${id}`}><${Time} at=${at} /></a>`,
-    },
-    { head: 'What happened', of: (drift: Drift) => html`<${Sentence} of=${drift} />` },
-    {
-      head: 'Difference',
-      number: true,
-      of: ({ amount }: Drift) => html`<${Amount} of=${amount} signed />`,
-    },
-    { head: 'Probable cause', of: ({ cause }: Drift) => CAUSES[cause] ?? wordsOf(cause) },
-    {
-      head: 'State',
-      of: ({ state, proposal }: Drift) =>
-        html`<span>
-          <${State} of=${state} />
-          ${state === 'proposed' && proposal && html` ${proposal.kind} by ${proposal.proposed_by}`}
-        </span>`,
-    },
-    { head: 'Assigned to', of: ({ assignee }: Drift) => assignee },
+    ...columnsFor(drift, {
+      suspected_at: {
+        of: ({ id, suspected_at: at }) => html`<a href=${`/drifts/${id}`}><${Time} at=${at} /></a>`,
+      },
+      id: null,
+      addr: { head: 'What happened', of: (row) => html`<${Sentence} of=${row} />` },
+      amount: { of: ({ amount }) => html`<${Amount} of=${amount} signed />` },
+      state: {
+        of: ({ state, proposal }) =>
+          html`<span>
+            <${State} of=${state} />
+            ${state === 'proposed' && proposal && html` ${proposal.kind} by ${proposal.proposed_by}`}
+          </span>`,
+      },
+      cause: { of: ({ cause }) => CAUSE_WORDS[cause][0] },
+    }),
   ];
 }

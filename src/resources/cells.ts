@@ -1,0 +1,9 @@
+/** Values as the text of a cell. */
+
+/** Empty for what is not there; a list of texts in one cell, anything else as JSON. */
+export function cellText(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value !== 'object') return String(value);
+  const isTexts = Array.isArray(value) && value.every((one) => typeof one !== 'object');
+  return isTexts ? value.join(' ') : JSON.stringify(value);
+}

@@ -1,0 +1,28 @@
+/** What two owners decide: the outcome of an operation, or how a drift ends. */
+import { count, id, instant, list, nullable, object, oneOf, text } from './fields.ts';
+import { resource } from './resource.ts';
+
+export const OUTCOMES = ['executed', 'not_executed'] as const;
+
+/** `book` posts the difference, `link` names the operation that explains it, `dismiss` posts nothing. */
+export const PROPOSALS = ['book', 'link', 'dismiss'] as const;
+export type ProposalKind = (typeof PROPOSALS)[number];
+
+const proposal = {
+  n: count('Number of the proposal about its subject, from 1'),
+  reason: text(),
+  proposed_by: text(),
+  proposed_at: instant(),
+  approvals_needed: count('2 above `decisions.second_approver_above`'),
+  approvals: list(object({ owner: text(), at: instant() })),
+  approved_by: nullable(text('Null until it has all approvals')),
+  approved_at: nullable(instant()),
+};
+
+export const decision = resource('Decision', { ...proposal, outcome: oneOf(OUTCOMES) });
+
+export const driftProposal = resource('DriftProposal', {
+  ...proposal,
+  kind: oneOf(PROPOSALS),
+  operation_id: nullable(id('op')),
+});
