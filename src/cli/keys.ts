@@ -129,7 +129,11 @@ async function list(): Promise<ShownKey[]> {
   const text = (at: Instant | null) => (at === null ? null : isoText(at));
   const rows = await withKeys((keys) => keys.list());
   return rows.map((row) => ({
-    ...{ id: row.id, name: row.name, owner: row.owner, scopes: row.scopes, limits: row.limits },
+    id: row.id,
+    name: row.name,
+    owner: row.owner,
+    scopes: row.scopes,
+    limits: row.limits,
     created_at: isoText(row.createdAt),
     revoked_at: text(row.revokedAt),
     expires_at: text(row.expiresAt),

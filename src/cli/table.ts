@@ -2,7 +2,10 @@
 import { cellText } from '../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../resources/resource.ts';
 
-/** The columns of one, in their order. @param instead texts of columns that say more than a value */
+/**
+ * The columns of one, in their order.
+ * @param instead texts of columns that say more than a value
+ */
 export function lineOf<R extends Resource>(
   resource: R,
   row: Shown<R>,

@@ -13,8 +13,21 @@ export type { SignInSettings } from './sign-in.ts';
 
 /** The first segments of the page's own paths; `web/pages.ts` shows what belongs to each. */
 const PAGES = [
-  ...['operations', 'drifts', 'wallets', 'tokens', 'ledger', 'periods', 'reports'],
-  ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine', 'audit'],
+  'operations',
+  'drifts',
+  'wallets',
+  'tokens',
+  'ledger',
+  'periods',
+  'reports',
+  'endpoints',
+  'deliveries',
+  'events',
+  'watches',
+  'keys',
+  'settings',
+  'quarantine',
+  'audit',
 ];
 
 export interface ConsoleDeps {

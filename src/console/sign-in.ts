@@ -70,8 +70,11 @@ export function makeSignIn(deps: SignInDeps): Hono {
     let url: URL;
     try {
       url = client.buildAuthorizationUrl(await discover(), {
-        ...{ redirect_uri: settings.redirectUrl, scope: settings.requested.join(' ') },
-        ...{ state: pending.state, nonce: pending.nonce, code_challenge_method: 'S256' },
+        redirect_uri: settings.redirectUrl,
+        scope: settings.requested.join(' '),
+        state: pending.state,
+        nonce: pending.nonce,
+        code_challenge_method: 'S256',
         code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
       });
     } catch (err) {
@@ -79,7 +82,10 @@ export function makeSignIn(deps: SignInDeps): Hono {
       return c.body(page({ problem: 'The sign-in service does not answer.' }), 502, headers);
     }
     setCookie(c, COOKIE, encryption.encrypt(JSON.stringify(pending), CONTEXT), {
-      ...{ path: '/sign-in', httpOnly: true, sameSite: 'Lax', maxAge: PENDING_MS / 1_000 },
+      path: '/sign-in',
+      httpOnly: true,
+      sameSite: 'Lax',
+      maxAge: PENDING_MS / 1_000,
       secure: settings.redirectUrl.startsWith('https:'),
     });
     return c.redirect(url.href, 302);

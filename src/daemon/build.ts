@@ -86,8 +86,16 @@ export async function build(config: Config, database: Database, service: Service
     passTimeoutMs: config.daemon.worker_pass_timeout_ms,
     workers: makeWorkers({
       ...stages,
-      ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat },
-      ...{ daemon, gateway, feed, wake, sampleWrite: service.sampleWrite },
+      config,
+      db: workersDb,
+      log,
+      metrics,
+      heartbeat: base.heartbeat,
+      daemon,
+      gateway,
+      feed,
+      wake,
+      sampleWrite: service.sampleWrite,
     }),
   });
   wakeWorkers = (...names) => {
@@ -99,7 +107,14 @@ export async function build(config: Config, database: Database, service: Service
   const audit = makeAudit({ db: peopleDb, clock });
   const api = makeApi({
     ...stages,
-    ...{ db: peopleDb, clock, log, metrics, keys, upstream, wake, delivery },
+    db: peopleDb,
+    clock,
+    log,
+    metrics,
+    keys,
+    upstream,
+    wake,
+    delivery,
     audit,
     roles: config.daemon.roles,
     migrations: await readMigrations(),
@@ -120,8 +135,17 @@ export async function build(config: Config, database: Database, service: Service
   if (config.daemon.roles.includes('api')) api.route('/', page);
   const { operations } = stages;
   return {
-    ...{ daemon, delivery, heartbeat, keys, upstream, operations },
-    ...{ schedule, gateway, api, leaving, stopping },
+    daemon,
+    delivery,
+    heartbeat,
+    keys,
+    upstream,
+    operations,
+    schedule,
+    gateway,
+    api,
+    leaving,
+    stopping,
   };
 }
 
@@ -147,7 +171,13 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   });
   const identity = makeIdentityProof({ database, dataDir: config.dataDir, log });
   const heartbeat = makeHeartbeat({
-    ...{ database, identity, daemon, upstream, log, metrics, aliveMs },
+    database,
+    identity,
+    daemon,
+    upstream,
+    log,
+    metrics,
+    aliveMs,
     roles: () => roles.filter((role) => role !== 'delivery' || delivery.isRunning()),
   });
   const delivery = makeSupervisor({
@@ -158,11 +188,26 @@ async function makeBase(config: Config, database: Database, service: Service, lo
       keys: { key, former },
       settings: webhookSettings(config, service.sandboxUrl !== undefined),
     },
-    ...{ daemons: heartbeat.delivering, log, metrics },
+    daemons: heartbeat.delivering,
+    log,
+    metrics,
   });
   return {
-    ...{ db, workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log },
-    ...{ daemon, keys, upstream, heartbeat, delivery },
+    db,
+    workersDb,
+    peopleDb,
+    reads,
+    clock,
+    random,
+    ids,
+    metrics,
+    encryption,
+    log,
+    daemon,
+    keys,
+    upstream,
+    heartbeat,
+    delivery,
   };
 }
 
@@ -172,8 +217,15 @@ function makeStages(config: Config, base: Base, service: Service) {
   const { daemon, upstream } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
-    ...{ db: workersDb, peopleDb, clock, wallClock: systemClock, random, ids, encryption },
-    ...{ log, metrics },
+    db: workersDb,
+    peopleDb,
+    clock,
+    wallClock: systemClock,
+    random,
+    ids,
+    encryption,
+    log,
+    metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
@@ -183,18 +235,34 @@ function makeStages(config: Config, base: Base, service: Service) {
   const decisions = makeDecisions({ ...people, metrics, addDuePostings, pollToken: pollsOf(base) });
   const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
-    ...{ db: peopleDb, clock, ids, outbox, metrics, effectSettings, addDuePostings },
+    db: peopleDb,
+    clock,
+    ids,
+    outbox,
+    metrics,
+    effectSettings,
+    addDuePostings,
     tokenAppNo: () => upstream.appNo(),
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
   const ledger = makeLedger({
-    ...{ db: workersDb, daemon, clock, effectSettings, log },
+    db: workersDb,
+    daemon,
+    clock,
+    effectSettings,
+    log,
     announceFeeRules: feeRuleAnnouncement(outbox),
   });
   const observer = makeObserver({
-    ...{ db: workersDb, clock, random, ids, upstream, outbox, metrics },
+    db: workersDb,
+    clock,
+    random,
+    ids,
+    upstream,
+    outbox,
+    metrics,
     settings: observerSettings(config),
   });
   const reconciler = makeReconciler({
@@ -210,13 +278,20 @@ function makeStages(config: Config, base: Base, service: Service) {
     pendingPolls: observer.pendingPolls,
   });
   const alerts = makeAlerts({
-    ...{ db: workersDb, clock, ids, daemon, log, outbox, observer },
+    db: workersDb,
+    clock,
+    ids,
+    daemon,
+    log,
+    outbox,
+    observer,
     settings: alertSettings(config),
   });
   const settings = reportSettings(config);
   const reporting = { db: peopleDb, reads, clock, ids, outbox, settings };
   return {
-    ...{ outbox, webhooks },
+    outbox,
+    webhooks,
     operations,
     decisions,
     drifts,
@@ -268,7 +343,12 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     metrics,
     ...gatewaySettings(config),
     preImage: makePreImages({
-      ...{ db, observer, upstream, clock, pause, log },
+      db,
+      observer,
+      upstream,
+      clock,
+      pause,
+      log,
       ...firstPollSettings(config),
     }),
     // `single` bounds the wait of the caller.

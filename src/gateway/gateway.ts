@@ -146,9 +146,12 @@ async function writeOwn(deps: Deps, { path, body, owner }: OwnWrite): Promise<vo
   const route = routeOf(request.method, path);
   if (route.type !== 'write') throw new Failure('invalid_request', `${path} is no write`);
   await runWrite(deps, {
-    ...{ request, route: { ...route, fields: fieldsOf(request) }, reference: undefined },
+    request,
+    route: { ...route, fields: fieldsOf(request) },
+    reference: undefined,
     caller: { owner, keyId: `key_${owner}`, scopes: ['gateway'] },
-    ...{ idempotencyKey: undefined, ownToken: undefined },
+    idempotencyKey: undefined,
+    ownToken: undefined,
   });
 }
 
@@ -229,7 +232,8 @@ async function write(
   const fields = fieldsOf(request);
   const input = { request, route: { ...route, fields }, ...identity, ...chosen };
   const options = {
-    ...{ kind: 'server' as const, from: incoming.headers },
+    kind: 'server' as const,
+    from: incoming.headers,
     attributes: { 'http.request.method': request.method, 'url.path': request.path },
   };
   const response = await inSpan(`write ${route.kind}`, options, async (span) => {

@@ -257,7 +257,9 @@ async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
   const written = operations.map(({ operation }) => operation);
   const tokens = tokensOf(written, holders);
   return {
-    ...{ requests, operations, originals },
+    requests,
+    operations,
+    originals,
     ...(await readOpenings(tx, accounts, [...entries, ...first])),
     missedEntries: await listMissedEntries(tx, requests),
     holders,

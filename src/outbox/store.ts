@@ -32,7 +32,10 @@ export async function insertEvents(
 ): Promise<Map<string, bigint>> {
   const rows = events.map(({ id, occurredAt, shape, ...event }, n) => ({
     ...event,
-    ...{ n, id: uuidOf(id), occurred_at: isoText(occurredAt), shape: shape.toString() },
+    n,
+    id: uuidOf(id),
+    occurred_at: isoText(occurredAt),
+    shape: shape.toString(),
   }));
   const shapeRows = shapes.map(({ id, names }) => ({ id: id.toString(), names }));
   const inserted = await tx.sql<{ id: string; subjectSeq: bigint }[]>`

@@ -127,8 +127,14 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     const pollBy = (target: string, at: Instant) =>
       void due.set(target, Math.min(due.get(target) ?? at, at));
     const evaluation = {
-      ...{ ids, operations, effectSettings, settings },
-      ...{ availableSince: available, restoredAt, polls, pollBy },
+      ids,
+      operations,
+      effectSettings,
+      settings,
+      availableSince: available,
+      restoredAt,
+      polls,
+      pollBy,
     };
     const lease = { name: LEASE, fence };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);

@@ -64,7 +64,11 @@ export function reportParams(
   const { from, to, asOf, judgedAt, closed, days, limits } = input;
   const instants = { from: isoText(from), to: isoText(to), asOf: isoText(asOf) };
   return {
-    ...{ tx, ...instants, judgedAt: isoText(judgedAt), days, limits },
+    tx,
+    ...instants,
+    judgedAt: isoText(judgedAt),
+    days,
+    limits,
     lateSince: closed?.periodTo === from ? recordedAfter(closed.knownAt) : instants.from,
     closed: closed && {
       to: isoText(closed.periodTo),

@@ -142,7 +142,9 @@ async function movementsOf(params: ReportParams, timeZone: string) {
       total: first?.total ?? 0,
       before: { from: begin, to: params.from, fees: decimalText(first?.allBeforeFees ?? 0n) },
       listed: rows.map(({ kind, reasonType: reason_type, operations, amount, fees, ...row }) => ({
-        ...{ kind, reason_type, operations },
+        kind,
+        reason_type,
+        operations,
         amount: decimalText(amount),
         fees: decimalText(fees),
         before: {

@@ -4,7 +4,7 @@ import { resource } from './resource.ts';
 
 export const OUTCOMES = ['executed', 'not_executed'] as const;
 
-/** `book` posts the difference, `link` names the operation that explains it, `dismiss` posts nothing. */
+/** `book` posts the difference, `link` names what explains it, `dismiss` posts nothing. */
 export const PROPOSALS = ['book', 'link', 'dismiss'] as const;
 export type ProposalKind = (typeof PROPOSALS)[number];
 

@@ -1,4 +1,4 @@
-/** A thing that people and programs see: its fields, the columns of its lists, and their filters. */
+/** What people and programs see: its fields, the columns of its lists, and their filters. */
 import { type Fields, type RowOf, type ShownOf, titleOf } from './fields.ts';
 
 export interface Resource<F extends Fields = Fields, Filters extends Fields = Fields> {

@@ -113,7 +113,11 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   const basic = basicCredentials(deps.clientId, deps.clientSecret);
   const fetchToken = () =>
     fetchClientToken({
-      ...{ transport, auth: hosts.auth, basic, clock, timeoutMs: readTimeoutMs },
+      transport,
+      auth: hosts.auth,
+      basic,
+      clock,
+      timeoutMs: readTimeoutMs,
       async blockedUntil() {
         // Tokens are fetched seldom. What cannot be read is as it was.
         await quota.sync().catch(() => {});

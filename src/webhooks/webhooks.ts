@@ -129,12 +129,23 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const rules = { allowed, allowHttp: settings.allowHttp };
   const client = makeAttemptClient(settings.send, allowed);
   const requests = makeRequestBuilder({
-    ...{ encryption, wallClock, rules },
+    encryption,
+    wallClock,
+    rules,
     userAgent: settings.userAgent,
   });
   const dispatcher = new Dispatcher({
-    ...{ db, clock, random, log, metrics, settings, emit },
-    ...{ requests, client, daemons, wake },
+    db,
+    clock,
+    random,
+    log,
+    metrics,
+    settings,
+    emit,
+    requests,
+    client,
+    daemons,
+    wake,
   });
   const getDelivery = async (id: string) => {
     const delivery = isId('dlv', id) && (await history.findDelivery(peopleDb, id, clock.now()));
@@ -145,7 +156,14 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   let insertedAtMs = Number.NEGATIVE_INFINITY;
   return {
     ...makeEndpoints({
-      ...{ db: peopleDb, clock, random, ids, encryption, settings, rules, emit },
+      db: peopleDb,
+      clock,
+      random,
+      ids,
+      encryption,
+      settings,
+      rules,
+      emit,
       catchUp: insertMissed,
     }),
     ...replays,

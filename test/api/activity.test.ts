@@ -22,9 +22,15 @@ const read = async (range: string) =>
 it('Writes are counted by the step in which they were made', async () => {
   const now = api.clock.now();
   const write = (id: string, outcome: 'executed' | 'not_executed' | 'open', agoMs: number) => ({
-    ...{ id, kind: 'give' as const, amount: 1n, toAddr: `0x${'a'.repeat(40)}` },
-    ...{ outcome, state: outcome === 'open' ? ('unknown' as const) : outcome },
-    ...{ recordedAt: now - agoMs, sentAt: now - agoMs, answeredAt: now - agoMs + 40 },
+    id,
+    kind: 'give' as const,
+    amount: 1n,
+    toAddr: `0x${'a'.repeat(40)}`,
+    outcome,
+    state: outcome === 'open' ? ('unknown' as const) : outcome,
+    recordedAt: now - agoMs,
+    sentAt: now - agoMs,
+    answeredAt: now - agoMs + 40,
   });
   await putOperations(api.database.owner, [
     write('op_1', 'executed', 1_000),

@@ -13,7 +13,9 @@ it('What is raised is listed oldest first, in pages', async () => {
   const { body } = await api.call('GET', '/api/alerts?limit=1');
   expect(body.data).toEqual([
     {
-      ...{ id: idOf(1), rule: 'rule-1', raised_at: '2026-01-01T00:00:00.000Z' },
+      id: idOf(1),
+      rule: 'rule-1',
+      raised_at: '2026-01-01T00:00:00.000Z',
       detail: { amount: '5' },
     },
   ]);

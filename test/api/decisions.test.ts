@@ -23,7 +23,11 @@ const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settl
   api.database.db.begin((tx) =>
     api.operations.move(tx, [
       {
-        ...{ id, to, at: now(), cause: 'observations', evidence: { observations: ['obs_1'] } },
+        id,
+        to,
+        at: now(),
+        cause: 'observations',
+        evidence: { observations: ['obs_1'] },
         ...(to === 'settled' ? { settledAt: now() } : {}),
       },
     ]),
@@ -86,7 +90,9 @@ describe('A decision', () => {
       { n: 1, proposed_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
     ]);
     expect(detail.body.evidence).toMatchObject({
-      ...{ decided_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
+      decided_by: 'ann',
+      approved_by: 'bob',
+      reason: 'the receipt says so',
     });
     expect(await resolutionsOf(id)).toMatchObject([
       { outcome: 'executed', supersedes: null, evidence: { decided_by: 'ann' } },
@@ -121,7 +127,11 @@ describe('A decision', () => {
       );
     }
     expect((await resolutionsOf(id)).map(({ supersedes }) => supersedes)).toEqual([
-      ...[null, 'executed', 'not_executed', 'executed', 'not_executed'],
+      null,
+      'executed',
+      'not_executed',
+      'executed',
+      'not_executed',
     ]);
     const detail = await api.call('GET', `/api/operations/${id}`);
     expect((detail.body.decisions as unknown[]).length).toBe(5);
@@ -133,7 +143,8 @@ describe('A decision', () => {
     await move(id, 'settled');
     const before = await api.balance(ADDR_B);
     expect(await decided(id, 'not_executed')).toMatchObject({
-      ...{ state: 'not_executed', settled_at: null },
+      state: 'not_executed',
+      settled_at: null,
     });
     expect(await api.balance(ADDR_B)).toBe(before - 100n);
   });
@@ -172,7 +183,9 @@ describe('A decision', () => {
     await api.operations.conclude(accepted(id, 9_999n, now()));
     const { status, body } = await approve(id);
     expect({ status, code: body.code, state: body.state }).toEqual({
-      ...{ status: 409, code: 'conflict', state: 'accepted' },
+      status: 409,
+      code: 'conflict',
+      state: 'accepted',
     });
   });
 });

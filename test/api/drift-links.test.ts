@@ -39,10 +39,12 @@ describe('A lost operation', () => {
       proposal: { kind: 'link', operation_id: operation },
     });
     expect((await approve(drift.id)).body).toMatchObject({
-      ...{ state: 'linked', closed_by: { operation_id: operation } },
+      state: 'linked',
+      closed_by: { operation_id: operation },
     });
     expect(await find(other)).toMatchObject({
-      ...{ state: 'explained', closed_by: { operation_id: operation, drift: drift.id } },
+      state: 'explained',
+      closed_by: { operation_id: operation, drift: drift.id },
     });
     const found = (await api.call('GET', `/api/operations/${operation}`)).body;
     expect(found).toMatchObject({ state: 'executed', evidence: { drift: drift.id } });
@@ -84,7 +86,8 @@ describe('A booked drift', () => {
     await poll(addr, 1_100n, 1_100n);
     const drift = await driftOf(addr);
     expect(drift).toMatchObject({
-      ...{ amount: '-100', cause: 'lost_operation' },
+      amount: '-100',
+      cause: 'lost_operation',
       prepared: { drift_id: id, proposal: 'link' },
     });
     await post(`/${drift.id}/propose`, { reason: 'reported now' });
@@ -96,15 +99,15 @@ describe('A booked drift', () => {
       select kind, amount from finance_v1.journal where account = ${`wallet:${addr}`}
       order by seq`;
     expect(kinds.map(({ kind, amount }) => [kind, amount])).toEqual([
-      ...[
-        ['opening', 1_000n],
-        ['booking', 100n],
-        ['transfer', 100n],
-        ['reversal', -100n],
-      ],
+      ['opening', 1_000n],
+      ['booking', 100n],
+      ['transfer', 100n],
+      ['reversal', -100n],
     ]);
     expect((await eventsOf(addr)).map(({ type }) => type).slice(-3)).toEqual([
-      ...['wallet.drift_proposed', 'wallet.drift_reversed', 'wallet.drift_closed'],
+      'wallet.drift_proposed',
+      'wallet.drift_reversed',
+      'wallet.drift_closed',
     ]);
     await poll(addr, 1_100n, 1_100n);
     expect(await driftsOf(addr)).toEqual([]);
@@ -148,7 +151,10 @@ describe('Many drifts', () => {
     );
     const proposed = await post('/propose', { ids: [...ids, none], reason: 'campaign' });
     expect(proposed.body.data.map(({ problem }) => (problem as Body | null)?.code)).toEqual([
-      ...[undefined, undefined, undefined, 'not_found'],
+      undefined,
+      undefined,
+      undefined,
+      'not_found',
     ]);
     const [first = ''] = ids;
     await propose(first, { proposal: 'dismiss' }, 'bob');

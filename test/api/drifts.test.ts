@@ -9,14 +9,16 @@ describe('A drift made elsewhere', () => {
   it('It is booked to external once another owner approves, and polls then agree', async () => {
     const { addr, id } = await drifting(7n);
     expect((await propose(id)).body).toMatchObject({
-      ...{ state: 'proposed', cause: 'made_elsewhere' },
+      state: 'proposed',
+      cause: 'made_elsewhere',
       proposal: { n: 1, kind: 'book', proposed_by: 'ann', approvals: [], approved_by: null },
     });
     expect(await api.balance(addr)).toBe(1_000n);
     expect((await api.call('GET', '/api/status')).body.open).toMatchObject({ drifts_proposed: 1 });
     const { body } = await approve(id);
     expect(body).toMatchObject({
-      ...{ state: 'booked', closed_at: expect.stringMatching(/Z$/) },
+      state: 'booked',
+      closed_at: expect.stringMatching(/Z$/),
       proposal: { approved_by: 'bob', reason: 'paid in cash' },
       closed_by: { decided_by: 'ann', approved_by: 'bob', reason: 'paid in cash' },
     });
@@ -36,7 +38,9 @@ describe('A drift made elsewhere', () => {
       { action: 'booked', by: 'bob' },
     ]);
     expect((await eventsOf(addr)).map(({ type }) => type)).toEqual([
-      ...['wallet.drift_opened', 'wallet.drift_proposed', 'wallet.drift_closed'],
+      'wallet.drift_opened',
+      'wallet.drift_proposed',
+      'wallet.drift_closed',
     ]);
   });
 
@@ -46,7 +50,8 @@ describe('A drift made elsewhere', () => {
     for (const assignee of ['ann', 'ANN', '+ann'])
       expect(await driftsOf(addr, `assignee=${assignee}`)).toMatchObject([{ id }]);
     expect((await eventsOf(addr)).at(-1)).toMatchObject({
-      ...{ type: 'wallet.drift_assigned', data: { assignee: 'ann', assigned_by: 'bob' } },
+      type: 'wallet.drift_assigned',
+      data: { assignee: 'ann', assigned_by: 'bob' },
     });
     await post(`/${id}/assign`, { assignee: null });
     await poll(addr, 1_000n, 1_000n);
@@ -55,7 +60,8 @@ describe('A drift made elsewhere', () => {
     expect((await find(id)).assignee).toBeNull();
     const { body: audit } = await api.call('GET', '/api/audit?limit=1');
     expect(audit.data[0]).toMatchObject({
-      ...{ action: 'POST /api/drifts/{id}/assign', detail: { id, assignee: 'bob' } },
+      action: 'POST /api/drifts/{id}/assign',
+      detail: { id, assignee: 'bob' },
       result: 'conflict',
     });
   });

@@ -99,7 +99,11 @@ describe('An endpoint', () => {
     };
     const all = answered.map(({ n, status, error, body: text, headers }) => ({
       ...common,
-      ...{ n, status, error, response_body: text, response_headers: headers },
+      n,
+      status,
+      error,
+      response_body: text,
+      response_headers: headers,
     }));
     const none = { error: null, response_body: null, response_headers: null };
     const least = answered.map(({ n, status }) => ({ ...common, ...none, n, status }));

@@ -17,7 +17,8 @@ it('A freeze lasts until it is released, and names owner and reason', async () =
   expect(await frozen()).toEqual(first.body);
   const ended = await order('unfreeze', 'it is replaced');
   expect(ended.body).toMatchObject({
-    ...{ reason: 'a key leaked', release_reason: 'it is replaced' },
+    reason: 'a key leaked',
+    release_reason: 'it is replaced',
     released_by: 'owner of admin',
   });
   expect(await frozen()).toBeNull();

@@ -133,8 +133,16 @@ describe('A token', () => {
     await api.operations.conclude({ operationId: id, outcome, answer: undefined, endedAt });
     await observe(api, 'token', `token:${HUGE}:34`, {
       ...token,
-      ...{ owner: ADDR_A, uri: 'u', metaData: 'm', extraData: 'x', creator: ADDR_B },
-      ...{ createdAtText: '', ownedAtText: '', locked: false, status: 1, lastTxHash: HASH },
+      owner: ADDR_A,
+      uri: 'u',
+      metaData: 'm',
+      extraData: 'x',
+      creator: ADDR_B,
+      createdAtText: '',
+      ownedAtText: '',
+      locked: false,
+      status: 1,
+      lastTxHash: HASH,
     });
     const path = `/api/tokens/${HUGE}`;
     expect((await api.call('GET', path)).body.data).toMatchObject([{ token_id: '34' }]);

@@ -66,7 +66,10 @@ describe('From an open period to a signed one', () => {
     expect(status).toBe(200);
     closed = body.period as Body;
     expect(closed).toMatchObject({
-      ...{ state: 'closed', closed_by: 'ann', period_from: START, period_to: end },
+      state: 'closed',
+      closed_by: 'ann',
+      period_from: START,
+      period_to: end,
       sign_offs: [{ kind: 'drift_open', ...sign_offs[0] }],
     });
     expect(await periodEvents()).toMatchObject([
@@ -131,7 +134,8 @@ describe('From an open period to a signed one', () => {
       data: { period_id: closed.id, previous: 'signed', reopened_by: 'ann', reason: 'receipt 17' },
     });
     expect((await api.call('GET', '/api/status')).body.periods).toEqual({
-      ...{ to_sign: 0, to_close_since: closed.period_to },
+      to_sign: 0,
+      to_close_since: closed.period_to,
     });
     const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
     const again = await as('ann', '/close', { from: START, to: now(), sign_offs });
@@ -142,7 +146,10 @@ describe('From an open period to a signed one', () => {
     const history = await api.database.owner.sql<{ action: string; by: string }[]>`
       select action, by from finance_v1.period_history where period = ${closed.id} order by at`;
     expect(history.map(({ action, by }) => `${action} ${by}`)).toEqual([
-      ...['closed ann', 'signed_off ann', 'signed bob', 'reopened ann'],
+      'closed ann',
+      'signed_off ann',
+      'signed bob',
+      'reopened ann',
     ]);
   });
 });

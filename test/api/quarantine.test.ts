@@ -38,8 +38,14 @@ async function withNumber(cause: 'foreign' | 'repeated'): Promise<string> {
 /** A request that cannot be posted, because its amount is zero. */
 async function zeroRequest(id: string): Promise<string> {
   const request: PostingRequest = {
-    ...{ id, kind: 'booking', account: accountOfWallet(ADDR_A), counter: 'external', amount: 0n },
-    ...{ effectiveAt: start, effectiveBasis: 'test', requestedBy: 'test' },
+    id,
+    kind: 'booking',
+    account: accountOfWallet(ADDR_A),
+    counter: 'external',
+    amount: 0n,
+    effectiveAt: start,
+    effectiveBasis: 'test',
+    requestedBy: 'test',
   };
   const now = api.deps.clock.now();
   await api.database.db.begin((tx) => requestPosting(tx, request, now));
@@ -77,8 +83,12 @@ describe('The quarantine', () => {
       expect(await find(id)).toMatchObject({ kind: 'operation', id, reason, amount: '100' });
       const { status, body } = await release('operation', id);
       expect({ status, ...body }).toMatchObject({
-        ...{ status: 200, kind: 'operation', id, problem: reason },
-        ...{ released_by: 'owner of admin', reason: 'the other app confirmed it' },
+        status: 200,
+        kind: 'operation',
+        id,
+        problem: reason,
+        released_by: 'owner of admin',
+        reason: 'the other app confirmed it',
       });
       await settle(id);
       expect(await api.balance(ADDR_B)).toBe(before + others + 100n);

@@ -45,7 +45,9 @@ describe('A report', () => {
   it('A report of an old give leaves balance and drift of the wallet unchanged', async () => {
     const before = await reconciled(rig.world.ada);
     const made = await report({
-      ...{ tx_log_no: '1', amount: '30', occurred_at: '2026-01-31T09:00:00Z' },
+      tx_log_no: '1',
+      amount: '30',
+      occurred_at: '2026-01-31T09:00:00Z',
     });
     expect({ status: made.status, state: made.state }).toEqual({ status: 201, state: 'settled' });
     const after = await reconciled(rig.world.ada);
@@ -54,7 +56,10 @@ describe('A report', () => {
     // The opening moves before the report.
     const { ledger_balance: opened } = before;
     expect(await kindsOf(rig.world.ada)).toEqual([
-      ...['opening -30', 'give 30', `opening -${opened}`, `opening ${opened}`],
+      'opening -30',
+      'give 30',
+      `opening -${opened}`,
+      `opening ${opened}`,
       `opening ${opened}`,
     ]);
     const drifts = await app.call('GET', '/api/drifts');
@@ -78,9 +83,14 @@ describe('A report', () => {
   it('A report of a mint settles when its token shows the hash', async () => {
     const token = rig.world.sandbox.control.setToken(1n, 777n, { owner: rig.world.ben });
     const made = await report({
-      ...{ kind: 'mint', contract_id: '1', token_id: '777', tx_hash: token.last_tx_hash },
-      ...{ to_addr: rig.world.ben, occurred_at: new Date().toISOString() },
-      ...{ tx_app_no: undefined, operation_no: undefined },
+      kind: 'mint',
+      contract_id: '1',
+      token_id: '777',
+      tx_hash: token.last_tx_hash,
+      to_addr: rig.world.ben,
+      occurred_at: new Date().toISOString(),
+      tx_app_no: undefined,
+      operation_no: undefined,
     });
     expect(made).toMatchObject({ status: 201, state: 'executed' });
     await app.until(

@@ -135,7 +135,8 @@ describe('Streams of reports', () => {
     const [a, b] = [await opened(), await opened()];
     const refused = await api.call('POST', '/api/operations', { raw: '{}', headers: NDJSON });
     expect({ status: refused.status, code: refused.body.code }).toEqual({
-      ...{ status: 429, code: 'too_many_requests' },
+      status: 429,
+      code: 'too_many_requests',
     });
     a.end();
     b.fail();

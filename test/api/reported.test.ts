@@ -19,9 +19,14 @@ describe('One report', () => {
     const made = await report(input);
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({
-      ...{ source: 'report', outcome: 'executed', effective_basis: 'reported' },
-      ...{ amount: HUGE.toString(), reference: 'grant 1', tx_app_no: '7' },
-      ...{ tx_log_no: input.tx_log_no, effective_at: input.occurred_at },
+      source: 'report',
+      outcome: 'executed',
+      effective_basis: 'reported',
+      amount: HUGE.toString(),
+      reference: 'grant 1',
+      tx_app_no: '7',
+      tx_log_no: input.tx_log_no,
+      effective_at: input.occurred_at,
     });
     await api.postAll();
     const { body } = await api.call('GET', `/api/ledger/transactions?operation_id=${made.body.id}`);
@@ -54,7 +59,10 @@ describe('One report', () => {
     const first = await report(input);
     const { status, body } = await report({ ...input, ...change });
     expect({ status, code: body.code, differs: body.differs, id: body.operation_id }).toEqual({
-      ...{ status: 409, code: 'conflict', differs, id: first.body.id },
+      status: 409,
+      code: 'conflict',
+      differs,
+      id: first.body.id,
     });
   });
 
@@ -134,12 +142,18 @@ describe('One report', () => {
 
   it('A report of a token names its hash and waits for the chain', async () => {
     const minted = {
-      ...{ kind: 'mint', tx_hash: HASH, contract_id: '12', token_id: HUGE.toString() },
-      ...{ to_addr: ADDR_A, token_uri: 'https://example.com/t', occurred_at: iso(now()) },
+      kind: 'mint',
+      tx_hash: HASH,
+      contract_id: '12',
+      token_id: HUGE.toString(),
+      to_addr: ADDR_A,
+      token_uri: 'https://example.com/t',
+      occurred_at: iso(now()),
     };
     const first = await report(minted);
     expect({ status: first.status, state: first.body.state }).toEqual({
-      ...{ status: 201, state: 'executed' },
+      status: 201,
+      state: 'executed',
     });
     expect((await report(minted)).body.id).toBe(first.body.id);
     expect((await report({ ...minted, token_id: '5' })).body.code).toBe('conflict');
@@ -147,14 +161,21 @@ describe('One report', () => {
 
   it('A mint whose hash is reported again in other letters is the same mint', async () => {
     const minted = (tx_hash: string) => ({
-      ...{ kind: 'mint', tx_hash, contract_id: '13', token_id: '1', to_addr: ADDR_A },
-      ...{ token_uri: 'https://example.com/t', occurred_at: '2026-01-02T00:00:00.000Z' },
+      kind: 'mint',
+      tx_hash,
+      contract_id: '13',
+      token_id: '1',
+      to_addr: ADDR_A,
+      token_uri: 'https://example.com/t',
+      occurred_at: '2026-01-02T00:00:00.000Z',
     });
     const [lower, upper] = [`0x${'ab'.repeat(32)}`, `0X${'AB'.repeat(32)}`];
     const first = await report(minted(lower));
     const second = await report(minted(upper));
     expect([second.status, second.body.id, second.body.tx_hash]).toEqual([
-      ...[200, first.body.id, lower],
+      200,
+      first.body.id,
+      lower,
     ]);
     const found = await api.call('GET', `/api/operations?tx_hash=${upper}`);
     expect(found.body.data).toMatchObject([{ id: first.body.id, tx_hash: lower }]);
@@ -162,7 +183,8 @@ describe('One report', () => {
     const set = `set tx_hash = '${upper}' where id = '${other.body.id}'`;
     const again = api.database.owner.sql.unsafe(`update tallyhook.operations ${set}`);
     await expect(again).rejects.toMatchObject({
-      ...{ code: '23505', constraint_name: 'operations_reported_hash' },
+      code: '23505',
+      constraint_name: 'operations_reported_hash',
     });
   });
 
@@ -189,7 +211,8 @@ describe('A report that matches an open operation', () => {
     const input = aTransfer({ amount: '201' });
     const refused = await report(input);
     expect({ status: refused.status, code: refused.body.code }).toEqual({
-      ...{ status: 409, code: 'matches_open_operation' },
+      status: 409,
+      code: 'matches_open_operation',
     });
     expect(refused.body.candidates).toMatchObject([{ operation_id: id, state: 'unknown' }]);
     const distinct = await report({ ...input, distinct: true });
@@ -211,7 +234,9 @@ describe('A report that matches an open operation', () => {
     const input = aTransfer({ amount: '204', operation_id: id });
     const { status, body } = await report(input);
     expect({ status, id: body.id, state: body.state }).toEqual({
-      ...{ status: 200, id, state: 'executed' },
+      status: 200,
+      id,
+      state: 'executed',
     });
     expect(body.tx_log_no).toBe(input.tx_log_no);
     await api.postAll();
@@ -267,9 +292,15 @@ describe('A report from before the opening', () => {
       requestPosting(
         tx,
         {
-          ...{ id: openingId(wallet), kind: 'opening', account: accountOfWallet(wallet) },
-          ...{ counter: 'opening', amount: 500n, effectiveAt: seenAt, requestedBy: 'reconciler' },
-          ...{ effectiveBasis: 'observed', seen: { at: seenAt, version: 0n } },
+          id: openingId(wallet),
+          kind: 'opening',
+          account: accountOfWallet(wallet),
+          counter: 'opening',
+          amount: 500n,
+          effectiveAt: seenAt,
+          requestedBy: 'reconciler',
+          effectiveBasis: 'observed',
+          seen: { at: seenAt, version: 0n },
         },
         seenAt,
       ),
@@ -282,7 +313,11 @@ describe('A report from before the opening', () => {
     expect((await balancesOf(api.database.db, [account])).get(account)?.balance).toBe(500n);
     const { body } = await api.call('GET', `/api/ledger/transactions?account=${account}`);
     expect(body.data.map(({ kind }) => kind)).toEqual([
-      ...['opening', 'give', 'opening', 'opening', 'opening'],
+      'opening',
+      'give',
+      'opening',
+      'opening',
+      'opening',
     ]);
   });
 });

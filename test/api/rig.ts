@@ -54,30 +54,58 @@ async function openAllStages(db: Db) {
   const log = makeLog('info', { write: (line) => void lines.push(line) });
   const effectSettings: EffectSettings = { feeMode: 'on_top', operators: new Map() };
   const stages = await openStages(db, {
-    ...{ clock, random, log, settings: { effects: effectSettings } },
+    clock,
+    random,
+    log,
+    settings: { effects: effectSettings },
     fanOut: (...event) => webhooks.fanOut(...event),
   });
   const { ids, metrics, outbox } = stages;
   const people = { db, clock, outbox, secondApproverAbove: 1_000_000n };
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
-    ...{ db, clock, wallClock: clock, random, ids, log, metrics, settings },
+    db,
+    clock,
+    wallClock: clock,
+    random,
+    ids,
+    log,
+    metrics,
+    settings,
     emit: outbox.emit,
     encryption: makeEncryption(random.bytes(32), random),
   });
   const upstream = await openUpstream({
-    ...{ baseUrl: CLOSED_PORT, authUrl: CLOSED_PORT, txUrl: CLOSED_PORT },
-    ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
+    baseUrl: CLOSED_PORT,
+    authUrl: CLOSED_PORT,
+    txUrl: CLOSED_PORT,
+    clientId: 'client',
+    clientSecret: 'secret',
+    clock,
+    random,
+    log,
+    metrics,
     quota: makeQuotaStore(db),
     settings: UPSTREAM,
   });
   const observer = makeObserver({ ...stages, upstream, settings: OBSERVER });
   return {
-    ...{ ...stages, clock, lines, webhooks, upstream, observer },
+    ...stages,
+    clock,
+    lines,
+    webhooks,
+    upstream,
+    observer,
     decisions: makeDecisions({ ...people, metrics, addDuePostings }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations: makeReportedOperations({
-      ...{ db, clock, ids, outbox, metrics, effectSettings, addDuePostings },
+      db,
+      clock,
+      ids,
+      outbox,
+      metrics,
+      effectSettings,
+      addDuePostings,
       includedInOpenings: (tx, written, at) =>
         listIncludedInOpenings(tx, written, effectSettings, at),
       observe: addWallets,
@@ -149,12 +177,17 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   const notifier = makeNotifier();
   const deps = change({
     ...stages,
-    ...{ wake: () => {}, stopping: stopping.signal, leaving: leaving.signal, roles: ROLES },
+    wake: () => {},
+    stopping: stopping.signal,
+    leaving: leaving.signal,
+    roles: ROLES,
     delivery: { isRunning: () => true, report: async () => undefined },
-    ...{ migrations: await readMigrations(), nextEvent: notifier.wait },
+    migrations: await readMigrations(),
+    nextEvent: notifier.wait,
     staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
-    ...{ bodyBytesMax: 1_048_576, settings: [] },
+    bodyBytesMax: 1_048_576,
+    settings: [],
   });
   const api = makeApi(deps);
   const secrets = new Map<string, { secret: string }>();
@@ -189,14 +222,20 @@ const UPSTREAM = {
 };
 const REPORTS = { ...DEFAULT_LIMITS, timeZone: 'Asia/Seoul' };
 const RECONCILER = {
-  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
-  ...{ readLagMs: 0, quiescenceMs: 30_000 },
+  steadyMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  readLagMs: 0,
+  quiescenceMs: 30_000,
   undecidedAfterMs: 3_600_000,
   bracketMaxMs: 600_000,
   oneSided: 'resolve' as const,
 };
 const OBSERVER = {
-  ...{ steadyMs: 60_000, settledMs: 86_400_000, minGapMs: 500, readLagMs: 0 },
+  steadyMs: 60_000,
+  settledMs: 86_400_000,
+  minGapMs: 500,
+  readLagMs: 0,
   pendingMinMs: 1_000,
   pendingMaxMs: 30_000,
   steadyShare: 0.2,

@@ -23,7 +23,8 @@ async function send(
   path = '',
 ): Promise<{ summary: Record<string, number>; problem?: object; others: Answered[] }> {
   const answer = await api.call('POST', `/api/watches${path}`, {
-    ...{ raw, headers: { 'content-type': type } },
+    raw,
+    headers: { 'content-type': type },
   });
   expect(answer.status).toBe(200);
   const lines = answer.text.trimEnd().split('\n');
@@ -56,8 +57,12 @@ describe('A stream of watches', () => {
     ].join('\n');
     const { summary, others } = await send(NDJSON, raw);
     expect(summary).toEqual({
-      ...{ lines: 7, added: 3, watched: 1, refused: 3 },
-      ...{ dry_run: false, observation_age_max_ms: expect.any(Number) },
+      lines: 7,
+      added: 3,
+      watched: 1,
+      refused: 3,
+      dry_run: false,
+      observation_age_max_ms: expect.any(Number),
     });
     expect(others.map(({ line, problem }) => [line, problem.code, problem.detail])).toEqual([
       [3, 'malformed_json', 'the line is not JSON'],
@@ -109,7 +114,8 @@ describe('A stream of watches', () => {
     const two = await Promise.all([send(CSV, raw), send(CSV, raw)]);
     const sum = (name: string) => two.reduce((all, { summary }) => all + (summary[name] ?? 0), 0);
     expect({ added: sum('added'), watched: sum('watched') }).toEqual({
-      ...{ added: 2_500, watched: 2_500 },
+      added: 2_500,
+      watched: 2_500,
     });
     const before = await count();
     const again = await send(CSV, raw);
@@ -177,7 +183,8 @@ describe('A stream of removals', () => {
     const { summary } = await send(CSV, raw, '/remove');
     expect(summary).toMatchObject({ lines: 6, removed: 4, not_watched: 2, refused: 0 });
     expect({ ...summary, dry_run: true, observation_age_max_ms: 0 }).toEqual({
-      ...{ ...dry.summary, observation_age_max_ms: 0 },
+      ...dry.summary,
+      observation_age_max_ms: 0,
     });
     const names = await api.database.db.sql`select name from tallyhook.targets order by name`;
     expect(names.map(({ name }) => name)).toEqual([

@@ -61,7 +61,8 @@ async function floodedBy(contest: Contest, kind: string): Promise<Result> {
     const load = { port: daemon.port, requests: GIVES, connections: CALLERS };
     const { p50, p95, p99 } = await pressed({
       ...load,
-      ...{ seconds: seconds * LENGTHEN, perSecond: GIVES_PER_S },
+      seconds: seconds * LENGTHEN,
+      perSecond: GIVES_PER_S,
     });
     return { value: p95, p50, p99 };
   };
@@ -104,7 +105,8 @@ async function queueGives(app: App): Promise<void> {
   const caller = async () => {
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
       const { status, text } = await app.call('POST', '/v1/app/token/operations/1/give', body, {
-        ...{ prefer: 'respond-async', 'content-type': 'application/json' },
+        prefer: 'respond-async',
+        'content-type': 'application/json',
       });
       if (status !== 202) throw new Error(`a queued give was answered ${status} ${text}`);
     }

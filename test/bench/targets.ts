@@ -79,7 +79,8 @@ async function withDaemons(url: string): Promise<Result[]> {
       method: 'POST',
       headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'text/csv' },
       body: Readable.from(csv()),
-      ...{ headersTimeout: 600_000, bodyTimeout: 600_000 },
+      headersTimeout: 600_000,
+      bodyTimeout: 600_000,
     });
     const text = await answer.body.text();
     const addS = (performance.now() - started) / 1_000;
@@ -128,8 +129,14 @@ async function statements(db: Db): Promise<Result[]> {
       const now = systemClock.now();
       const record = { addr, balance: 5n, status: 1 };
       const seen = {
-        ...{ id: ids.next('obs'), target: name, kind, result: 'seen' as const, cause: null },
-        ...{ startedAt: now - 5, endedAt: now, record },
+        id: ids.next('obs'),
+        target: name,
+        kind,
+        result: 'seen' as const,
+        cause: null,
+        startedAt: now - 5,
+        endedAt: now,
+        record,
       };
       const row = () => db.begin((tx) => recordObservation(tx, seen, plannedAt(now + DAY_MS)));
       records.push(await timeOf(row));

@@ -128,7 +128,9 @@ describe('tallyhook export lines', () => {
   it('writes the transactions behind the totals of a report, with payer and payee', async () => {
     const { clock } = api.deps;
     const ledger = await openLedgerOfInserted({
-      ...{ db: database.db, clock: manualClock(clock.now()), daemonId: 'dmn_lines' },
+      db: database.db,
+      clock: manualClock(clock.now()),
+      daemonId: 'dmn_lines',
     });
     while ((await ledger.runOnce(clock.now())).posted > 0);
     const [from, to] = [isoText(clock.now() - 3_600_000), isoText(clock.now() + 3_600_000)];
@@ -157,7 +159,8 @@ describe('tallyhook freeze and unfreeze', () => {
     const doctor = await run('doctor', '--json');
     const { checks } = JSON.parse(doctor.out);
     expect(checks.find(({ check }: { check: string }) => check === 'writes')).toMatchObject({
-      ...{ ok: false, found: expect.stringContaining('the key leaked; npx tallyhook unfreeze') },
+      ok: false,
+      found: expect.stringContaining('the key leaked; npx tallyhook unfreeze'),
     });
     const released = await run('unfreeze', '--reason', 'replaced', '--json');
     expect(JSON.parse(released.out)).toMatchObject({ release_reason: 'replaced' });
@@ -205,7 +208,8 @@ it('tallyhook keys create accepts limits and an end, and shows an example for in
       expires_at: until,
     });
   expect(await run(...some, 'tomorrow')).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining('expected RFC 3339') },
+    code: 1,
+    err: expect.stringContaining('expected RFC 3339'),
   });
   const refused = await create('{"kinds":["gift"]}');
   expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/kinds\.0.*for example/) });

@@ -83,8 +83,11 @@ describe('tallyhook db url --finance', () => {
     const { password, port } = new URL(await financeUrl());
     const { text } = await runCommand(env, 'db', 'url', '--finance', '--json');
     expect(JSON.parse(text.split('\n')[0] ?? '')).toMatchObject({
-      ...{ host: '127.0.0.1', port: Number(port), database: 'tallyhook' },
-      ...{ user: 'tallyhook_reader', password },
+      host: '127.0.0.1',
+      port: Number(port),
+      database: 'tallyhook',
+      user: 'tallyhook_reader',
+      password,
     });
   });
 

@@ -39,7 +39,9 @@ it('JSON has the same, with amounts as text', async () => {
   const { code, text } = await run(addr, '--from', between.from, '--to', between.to, '--json');
   expect(code).toBe(1);
   expect(JSON.parse(text)).toMatchObject({
-    ...{ addr, opening: null, closing: '130' },
+    addr,
+    opening: null,
+    closing: '130',
     movements: [
       { kind: 'give', entries: 1, up: '30', down: '0' },
       { kind: 'opening', entries: 1, up: '100', down: '0' },

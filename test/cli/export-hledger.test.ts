@@ -63,7 +63,9 @@ function writeOf(n: number, now: number) {
     toAddr: addr(n % (WRITES / 20)),
     reference: n % 3 === 0 ? '; = 5 \n2026-01-01 x|y\n  a:b  1\u2028' : null,
     reasonType: n % 4 === 0 ? 'bonus ; x' : 'reward',
-    ...{ effectiveAt: at, recordedAt: at, answeredAt: at },
+    effectiveAt: at,
+    recordedAt: at,
+    answeredAt: at,
     txLogNo: n === LATE ? null : BigInt(n + 1),
   });
 }

@@ -39,7 +39,8 @@ it('tallyhook periods prints what prevents a close, closes, signs, reopens and l
   const { period } = jsonOf(closed.text);
   expect(period.sign_offs).toMatchObject([{ subject: drift, reason: 'refund = on its way' }]);
   expect(await as('ann', 'sign', period.id)).toMatchObject({
-    ...{ code: 1, text: expect.stringContaining('409 same_owner') },
+    code: 1,
+    text: expect.stringContaining('409 same_owner'),
   });
   expect((await as('bob', 'sign', period.id)).text).toContain('signed by bob');
   const listed = await as('bob', 'list');

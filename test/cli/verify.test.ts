@@ -49,7 +49,12 @@ describe('verify', () => {
     const { code, text } = await run('verify', '--json', '--anchor', other, head);
     expect(code).toBe(1);
     expect(JSON.parse(text)).toMatchObject({
-      ...{ ok: false, head, transactions: '3', evidence: '3', anchors: 2, total: 1 },
+      ok: false,
+      head,
+      transactions: '3',
+      evidence: '3',
+      anchors: 2,
+      total: 1,
       findings: [{ kind: 'rewritten', row: 'batch 2' }],
     });
   });

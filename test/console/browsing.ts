@@ -28,7 +28,8 @@ export const [FIRST, SECOND] = process.env.SWAP_SCREENS ? [NARROW, WIDE] : [WIDE
 
 /** Each scheme once; with EVERY_SCREEN set, each width in each scheme. */
 export const SCREENS: Screen[] = [
-  ...[WIDE, NARROW],
+  WIDE,
+  NARROW,
   ...(PICTURES === undefined
     ? []
     : ([

@@ -196,10 +196,20 @@ describe('Finance in the console', () => {
     const { data: reports } = await read('/api/reports?limit=1');
     const { ada } = rig.world;
     const paths = [
-      ...['/drifts?state=all', `/drifts/${drifts[0].id}`, '/wallets', `/wallets/${ada}`],
+      '/drifts?state=all',
+      `/drifts/${drifts[0].id}`,
+      '/wallets',
+      `/wallets/${ada}`,
       ...['operations', 'observations', 'drifts'].map((tab) => `/wallets/${ada}?show=${tab}`),
-      ...['/tokens', '/tokens/1', '/tokens/1/4711', '/reports', `/reports/${reports[0].id}`],
-      ...['/periods', '/ledger', '/ledger?show=accounts', '/ledger?show=transactions'],
+      '/tokens',
+      '/tokens/1',
+      '/tokens/1/4711',
+      '/reports',
+      `/reports/${reports[0].id}`,
+      '/periods',
+      '/ledger',
+      '/ledger?show=accounts',
+      '/ledger?show=transactions',
     ];
     for (const path of paths) {
       await open(path);

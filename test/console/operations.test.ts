@@ -99,7 +99,8 @@ describe('The console', () => {
       return json.postings.length > 0 && sent.length >= 2 && isDone ? json : undefined;
     });
     expect(timeline.events.map(({ type }: { type: string }) => type)).toEqual([
-      ...['operation.accepted', 'operation.settled'],
+      'operation.accepted',
+      'operation.settled',
     ]);
     const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
     await open(`/operations/${data.operation_id}`);

@@ -121,7 +121,9 @@ describe('The pages of the setup', () => {
 
   it('A key that may only read is told what it lacks', async () => {
     const made = await rig.app.call('POST', '/api/keys', {
-      ...{ name: 'reader', owner: 'reader', scopes: ['read'] },
+      name: 'reader',
+      owner: 'reader',
+      scopes: ['read'],
     });
     const { page, open } = await signIn(browser(), rig.daemon.url, made.json.key);
     await open('/keys');

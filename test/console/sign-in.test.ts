@@ -33,7 +33,9 @@ describe('People sign in with their account', () => {
       http: { port },
       console: {
         oidc: {
-          ...{ issuer: url, client_id: 'console', redirect_url: redirect },
+          issuer: url,
+          client_id: 'console',
+          redirect_url: redirect,
           groups: { finance: ['read', 'decide'] },
         },
       },
@@ -157,8 +159,10 @@ function providerAt(url: string, redirect: string): Provider {
   return new Provider(url, {
     clients: [
       {
-        ...{ client_id: 'console', token_endpoint_auth_method: 'none' },
-        ...{ redirect_uris: [redirect], grant_types: ['authorization_code'] },
+        client_id: 'console',
+        token_endpoint_auth_method: 'none',
+        redirect_uris: [redirect],
+        grant_types: ['authorization_code'],
         response_types: ['code'],
       },
     ],

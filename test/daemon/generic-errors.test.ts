@@ -33,7 +33,9 @@ it('A burn with a lost answer stays unknown while every token is a route that do
   const [burned, ...living] = [8_101n, 8_102n, 8_103n] as const;
   for (const tokenId of [burned, ...living]) await mintSettled(tokenId);
   const watches = [burned, ...living].map((id) => ({
-    ...{ kind: 'token', contract_id: `${CONTRACT}`, token_id: `${id}` },
+    kind: 'token',
+    contract_id: `${CONTRACT}`,
+    token_id: `${id}`,
   }));
   expect((await app.call('POST', '/api/watches', watches)).status).toBe(201);
   failing('token');
@@ -101,7 +103,11 @@ it('A wallet with a balance that is not found is a break of the report, an alert
   const about = (type: string) => (event: { type: string; data: { addr?: string } }) =>
     event.type === type && event.data.addr?.toLowerCase() === addr.toLowerCase();
   world.sandbox.control.addFault({
-    ...{ kind: 'error', endpoint: 'account', code: '398', contains: addr, count: 1e9 },
+    kind: 'error',
+    endpoint: 'account',
+    code: '398',
+    contains: addr,
+    count: 1e9,
   });
   await app.until(about('wallet.vanished'));
   const status = await app.call('GET', '/api/status');

@@ -100,7 +100,8 @@ it('Gauges and status count unknown operations, quarantined things and stale wal
   expect(await gauge('operations_total{kind="give",state="settled"}')).toBe(1);
   expect(await gauge('stale_wallets')).toBe(1);
   expect(await status()).toMatchObject({
-    ...{ stale_wallets: 1, open: { operations: { unknown: 1 }, drifts: 0 } },
+    stale_wallets: 1,
+    open: { operations: { unknown: 1 }, drifts: 0 },
     quarantined: { operation: 0, posting_request: 0, observation: 1 },
   });
   expect(operationIdOf(lost)).toMatch(/^op_/);

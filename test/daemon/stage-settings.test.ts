@@ -42,7 +42,10 @@ describe('The settings of a stage', () => {
         steady_share: 0.5,
       },
       observer: {
-        ...{ steady_interval_ms: 7, min_gap_ms: 3, probe_interval_ms: 8, poll_timeout_ms: 9 },
+        steady_interval_ms: 7,
+        min_gap_ms: 3,
+        probe_interval_ms: 8,
+        poll_timeout_ms: 9,
         settled_interval_ms: 10,
       },
       reconciler: { read_lag_ms: 0, quiescence_ms: 11, undecided_after_ms: 12 },
@@ -145,7 +148,9 @@ describe('The settings of a stage', () => {
     const load = (env: object, delivery: object) =>
       loadConfig({ ...env }, { reports: { delivery } });
     expect(reportSettings(load(keys, { bucket })).files?.bucket).toEqual({
-      ...{ ...bucket, region: 'us-east-1', pathStyle: true },
+      ...bucket,
+      region: 'us-east-1',
+      pathStyle: true,
       keys: { accessKeyId: 'id', secretAccessKey: 'hush', sessionToken: undefined },
     });
     expect(reportSettings(load(keys, {})).files?.bucket).toBeUndefined();

@@ -25,9 +25,21 @@ afterEach(endProcesses);
 afterAll(removeFolders);
 
 const FOREIGN = {
-  ...{ LC_ALL: 'xx', LANG: 'yy', TZ: 'Asia/Tokyo', HOME: '/x', PATH: '/x', LD_LIBRARY_PATH: '/x' },
-  ...{ PGHOST: 'x', PGPORT: '1', PGDATA: '/x', PGUSER: 'x', PGPASSWORD: 'x', PGDATABASE: 'x' },
-  ...{ PGOPTIONS: '-c fsync=off', PGSSL: 'require', PGTARGETSESSIONATTRS: 'x' },
+  LC_ALL: 'xx',
+  LANG: 'yy',
+  TZ: 'Asia/Tokyo',
+  HOME: '/x',
+  PATH: '/x',
+  LD_LIBRARY_PATH: '/x',
+  PGHOST: 'x',
+  PGPORT: '1',
+  PGDATA: '/x',
+  PGUSER: 'x',
+  PGPASSWORD: 'x',
+  PGDATABASE: 'x',
+  PGOPTIONS: '-c fsync=off',
+  PGSSL: 'require',
+  PGTARGETSESSIONATTRS: 'x',
 };
 
 describe('The embedded server', () => {

@@ -113,7 +113,9 @@ describe('Housekeeping', () => {
     const { endpoint } = await rig.subscribe();
     const kept = await rig.subscribe('/other');
     await rig.emit({
-      ...{ type: 'endpoint.test', subject: `endpoint:${endpoint.id}`, occurredAt: 0 },
+      type: 'endpoint.test',
+      subject: `endpoint:${endpoint.id}`,
+      occurredAt: 0,
       data: { endpoint_id: endpoint.id, reason: 'test', url: 'https://example.com' },
     });
     await rig.webhooks.deleteEndpoint(endpoint.id);

@@ -15,8 +15,15 @@ beforeAll(async () => {
 });
 
 const KEY = {
-  ...{ id: 'key_1', hash: 'h', name: 'n', owner: 'o', limits: null, createdAt: 0 },
-  ...{ expiresAt: null, revokedAt: null, lastUsedAt: null },
+  id: 'key_1',
+  hash: 'h',
+  name: 'n',
+  owner: 'o',
+  limits: null,
+  createdAt: 0,
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
 };
 
 const first = async (rows: PromiseLike<readonly object[]>) =>

@@ -77,7 +77,8 @@ it('From an empty database without a superuser to a verified webhook', async () 
     ...(await setUp(setup)),
     MASTER_KEY: masterKey.trim(),
     // Beside the database, what a machine of its own has.
-    ...{ DATA_DIR: join(folder, 'data'), PORT: '0' },
+    DATA_DIR: join(folder, 'data'),
+    PORT: '0',
   };
   expect(Object.keys(env)).toEqual(expect.arrayContaining(['DATABASE_URL', 'DATABASE_OWNER_URL']));
   await startDaemon();

@@ -54,7 +54,10 @@ export interface Started {
 /** Starts a daemon and waits until it has printed its last line. @throws Error with its output */
 export async function start(text: string, env: Environment): Promise<Started> {
   const child = spawn('bash', ['--norc', '-euc', text], {
-    ...{ cwd: ROOT, env: withPrograms(env), detached: true, stdio: ['ignore', 'pipe', 'pipe'] },
+    cwd: ROOT,
+    env: withPrograms(env),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));

@@ -95,7 +95,9 @@ async function agree(from: string, to: string): Promise<void> {
     expect([account, before + sumOf(lines.map(({ amount }) => amount))]).toEqual([account, end]);
   }
   const { content } = await world.reports.makeReconciliation({
-    ...{ from: Date.parse(from), to: Date.parse(to), requestedBy: 'finance' },
+    from: Date.parse(from),
+    to: Date.parse(to),
+    requestedBy: 'finance',
   });
   const kindOf = (account: string) => account.split(':')[0];
   const ofKind = (trial: Amounts, kind: string) =>

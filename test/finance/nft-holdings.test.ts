@@ -24,8 +24,15 @@ it('The tokens that a wallet held are those of the movements that took effect be
   const [ann, bob] = [addr(21), addr(22)];
   const write = (kind: string, token: number, hours: number, columns: object = {}) =>
     world.operation({
-      ...{ kind, contract_id: 8, token_id: token, state: 'settled', operation_no: null },
-      ...{ amount: null, to_addr: null, effective_at: isoText(START + hours * HOUR), ...columns },
+      kind,
+      contract_id: 8,
+      token_id: token,
+      state: 'settled',
+      operation_no: null,
+      amount: null,
+      to_addr: null,
+      effective_at: isoText(START + hours * HOUR),
+      ...columns,
     });
   await write('mint', 1, 1, { to_addr: ann });
   await write('transfer_from', 1, 3, { from_addr: ann, to_addr: bob });
@@ -65,8 +72,15 @@ it('A movement made elsewhere that a report replaces stood until the report was 
   world.clock.advance(HOUR);
   const reported = { source: 'report', sent_at: null, answered_at: null, operation_no: null };
   const id = await world.operation({
-    ...{ ...reported, kind: 'transfer_from', contract_id: 9, token_id: 1, state: 'settled' },
-    ...{ from_addr: ann, to_addr: bob, amount: null, effective_basis: 'reported' },
+    ...reported,
+    kind: 'transfer_from',
+    contract_id: 9,
+    token_id: 1,
+    state: 'settled',
+    from_addr: ann,
+    to_addr: bob,
+    amount: null,
+    effective_basis: 'reported',
     effective_at: isoText(START + 2 * HOUR),
   });
   await world.post();
@@ -104,8 +118,14 @@ it('The supply of a contract balances as of any time: opening + minted − burne
   };
   const write = (kind: string, tokenId: number, hours: number) =>
     world.operation({
-      ...{ kind, contract_id: 10, token_id: tokenId, state: 'settled', operation_no: null },
-      ...{ amount: null, to_addr: ann, effective_at: isoText(START + hours * HOUR) },
+      kind,
+      contract_id: 10,
+      token_id: tokenId,
+      state: 'settled',
+      operation_no: null,
+      amount: null,
+      to_addr: ann,
+      effective_at: isoText(START + hours * HOUR),
     });
   await world.hold(token(1n), ann, START + HOUR);
   await world.hold(token(2n), ann, START + HOUR);

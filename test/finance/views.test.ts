@@ -210,12 +210,22 @@ it('A write in doubt is listed with since when, its owner, its evidence and a pr
   }
   const seen = isoText(START + 3 * HOUR);
   await world.insert('candidates', {
-    ...{ operation_id: id, outcome: 'executed', basis: 'two_sided', evidence: { sum: 6 } },
-    ...{ seen_at: seen, observation_started_at: seen },
+    operation_id: id,
+    outcome: 'executed',
+    basis: 'two_sided',
+    evidence: { sum: 6 },
+    seen_at: seen,
+    observation_started_at: seen,
   });
   await world.insert('decisions', {
-    ...{ subject: people, n: 1, decision: 'executed', reason: 'seen', approvals_needed: 1 },
-    ...{ proposed_by: 'ann', proposed_key: 'key_1', proposed_at: seen },
+    subject: people,
+    n: 1,
+    decision: 'executed',
+    reason: 'seen',
+    approvals_needed: 1,
+    proposed_by: 'ann',
+    proposed_key: 'key_1',
+    proposed_at: seen,
   });
   const rows = await read(`in_doubt where owner = 'shop' order by operation_id`);
   const both = { kind: 'give', amount: 6n, since: START + 2 * HOUR, cause: 'reset' };
@@ -260,7 +270,9 @@ it.each([
     );
     const ageing = await read('drifts_ageing');
     expect(ageing.find(({ driftId }) => driftId === id)).toMatchObject({
-      ...{ bucket, bucketOrder, closedAt: null },
+      bucket,
+      bucketOrder,
+      closedAt: null,
     });
     expect(ageing.some(({ driftId }) => driftId === closed)).toBe(false);
     const all = await read('drifts');

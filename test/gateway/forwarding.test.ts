@@ -136,7 +136,9 @@ it('A request is sent unchanged, with the managed token and without headers of t
   await rig.call('POST', path, { headers, body });
   expect(rig.requests).toMatchObject([
     {
-      ...{ method: 'POST', url: path, body },
+      method: 'POST',
+      url: path,
+      body,
       headers: { ...kept, authorization: 'Bearer managed', 'accept-encoding': 'identity' },
     },
   ]);

@@ -13,8 +13,12 @@ const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 const TRANSFER = '/v1/app/token/accounts/transfer';
 const request = (body: string | Buffer, contentType?: string): Request => ({
-  ...{ method: 'POST', path: TRANSFER, query: '', headers: [] },
-  ...{ contentType, body: Buffer.from(body) },
+  method: 'POST',
+  path: TRANSFER,
+  query: '',
+  headers: [],
+  contentType,
+  body: Buffer.from(body),
 });
 const both = '{"amount":1,"reasonType":"x&amount=99&toAddr=y"}';
 

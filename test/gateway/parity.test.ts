@@ -51,8 +51,13 @@ async function send(to: 'direct' | 'gateway', { method, path, as, body, type }: 
   return {
     operation: response.headers['tallyhook-operation'],
     answer: {
-      ...{ status: response.statusCode, text: bytes.toString('latin1') },
-      ...{ contentType, location, retryAfter, challenge, cookies },
+      status: response.statusCode,
+      text: bytes.toString('latin1'),
+      contentType,
+      location,
+      retryAfter,
+      challenge,
+      cookies,
     },
   };
 }
@@ -77,13 +82,24 @@ async function sendToBoth(row: Row) {
 const NFT = '/v1/chain/erc721/1';
 const TOKEN = '/v1/app/token';
 const get = (what: string, path: string, as: As = 'client'): Row => ({
-  ...{ what, method: 'GET', path, as },
+  what,
+  method: 'GET',
+  path,
+  as,
 });
 const form = (what: string, path: string, body: string, as: As = 'client'): Row => ({
-  ...{ what, method: 'POST', path, as, body, type: FORM },
+  what,
+  method: 'POST',
+  path,
+  as,
+  body,
+  type: FORM,
 });
 const pay = (what: string, path: string, body: object | string, as: As = 'client'): Row => ({
-  ...{ what, method: 'POST', path: `${TOKEN}/${path}`, as },
+  what,
+  method: 'POST',
+  path: `${TOKEN}/${path}`,
+  as,
   body: typeof body === 'string' ? body : JSON.stringify(body),
 });
 const setExtraData = (what: string, body: string): Row => ({

@@ -248,15 +248,28 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   const { ids, metrics, operations } = await openStages(db, { clock, log, settings });
   const txUrl = options.txUrl ?? origin;
   const { upstream } = await upstreamTo(origin, clock, {
-    ...{ ...CLIENT, txUrl, log, metrics, settings: { writeTimeoutMs } },
+    ...CLIENT,
+    txUrl,
+    log,
+    metrics,
+    settings: { writeTimeoutMs },
   });
   const keys = makeKeys({
-    ...{ db: options.keysDb ?? db, clock, random: systemRandom, ids },
+    db: options.keysDb ?? db,
+    clock,
+    random: systemRandom,
+    ids,
     ...(options.monotonic ? { monotonic: options.monotonic } : {}),
   });
   const reads: AnsweredRead[] = [];
   const gateway = makeGateway({
-    ...{ operations, upstream, keys, clock, log, metrics, writeTimeoutMs },
+    operations,
+    upstream,
+    keys,
+    clock,
+    log,
+    metrics,
+    writeTimeoutMs,
     preImage: async () => null,
     findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),
     serviceDown: async () => serviceDown(),

@@ -16,7 +16,11 @@ const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 const request = (method: string, path: string, body = '', contentType?: string): Request => ({
-  ...{ method, path, query: '', contentType, headers: [] },
+  method,
+  path,
+  query: '',
+  contentType,
+  headers: [],
   body: Buffer.from(body),
 });
 const form = (values: object) => new URLSearchParams(Object.entries(values)).toString();

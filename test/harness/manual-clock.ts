@@ -27,7 +27,8 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
       new Promise((resolve) => {
         if (signal?.aborted) return resolve();
         const one = {
-          ...{ end: now + ms, ms },
+          end: now + ms,
+          ms,
           wake() {
             pauses.delete(one);
             resolve();

@@ -38,8 +38,15 @@ export async function openPrograms(bin: string): Promise<PostgresPrograms> {
     command,
     start: (name, port) =>
       command(
-        ...['pg_ctl', '-D', join(folder, name), '-l', join(folder, `${name}.log`), '-w', 'start'],
-        ...['-o', `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`],
+        'pg_ctl',
+        '-D',
+        join(folder, name),
+        '-l',
+        join(folder, `${name}.log`),
+        '-w',
+        'start',
+        '-o',
+        `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`,
       ),
     stop: (name, mode) => command('pg_ctl', '-D', join(folder, name), '-m', mode, '-w', 'stop'),
     remove: () => rm(folder, { recursive: true, force: true }),
@@ -58,17 +65,15 @@ export async function startPasswordServer(password: string): Promise<PasswordSer
   const file = join(programs.folder, 'password');
   await writeFile(file, password);
   await programs.command(
-    ...[
-      'initdb',
-      '-D',
-      join(programs.folder, 'data'),
-      '-U',
-      'postgres',
-      '-A',
-      'scram-sha-256',
-      '--pwfile',
-      file,
-    ],
+    'initdb',
+    '-D',
+    join(programs.folder, 'data'),
+    '-U',
+    'postgres',
+    '-A',
+    'scram-sha-256',
+    '--pwfile',
+    file,
   );
   const port = await freePort();
   await programs.start('data', port);

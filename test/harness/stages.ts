@@ -41,7 +41,15 @@ export async function openStages(db: Db, options: StageOptions) {
   const outbox = makeOutbox({ clock, ids, fanOut });
   const settings = { ...operationsDefaults, ...options.settings };
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, settings, pause },
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    metrics,
+    addDuePostings,
+    settings,
+    pause,
     prove: options.prove ?? (() => keepAlive(db, daemon, clock.now(), aliveMs)),
   });
   const effectSettings = settings.effects;

@@ -32,7 +32,11 @@ describe('Evidence', () => {
     await rig.runOnce();
     expect(await counts()).toEqual({ batches: 1, waiting: 0, chained: 9, different: 9 });
     expect(await verify()).toMatchObject({
-      ...{ ok: true, count: 1n, transactions: 0n, evidence: 9n, findings: [] },
+      ok: true,
+      count: 1n,
+      transactions: 0n,
+      evidence: 9n,
+      findings: [],
     });
   });
 

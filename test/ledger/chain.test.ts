@@ -30,8 +30,12 @@ async function makeLedgerOf(batches: number): Promise<TestDatabase> {
       give(`op_${one}`, { amount: BigInt(10 * one), reference: 'naïve "quoted"\n\u2028 \u0001' }),
       give(`op_${two}`, { amount: 10n ** 40n, txLogNo: BigInt(two) }),
       {
-        ...{ id: `op_mint_${n}`, kind: 'mint', state: 'settled' },
-        ...{ contractId: 1n, tokenId: BigInt(n + 1), toAddr: '0xAb' },
+        id: `op_mint_${n}`,
+        kind: 'mint',
+        state: 'settled',
+        contractId: 1n,
+        tokenId: BigInt(n + 1),
+        toAddr: '0xAb',
       },
     ]);
     clock.advance(1_000);
@@ -114,7 +118,11 @@ const cutChain = `
 describe('Tampering as a superuser', () => {
   it('Without tampering nothing is found', async () => {
     expect(await verify(head)).toMatchObject({
-      ...{ ok: true, count: 3n, transactions: 6n, anchors: 1, findings: [] },
+      ok: true,
+      count: 3n,
+      transactions: 6n,
+      anchors: 1,
+      findings: [],
       head: head.split(':')[0],
     });
   });
@@ -216,7 +224,9 @@ describe('Tampering as a superuser', () => {
       'A deleted last row of the chain table',
       ['delete from tallyhook.chain where batch_id = 3'],
       [
-        ...['inserted: batch 3', 'inserted: transaction 5', 'inserted: transaction 6'],
+        'inserted: batch 3',
+        'inserted: transaction 5',
+        'inserted: transaction 6',
         'inserted: movement 3',
       ],
     ],

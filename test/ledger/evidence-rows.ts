@@ -2,8 +2,14 @@
 import type { TestDatabase } from '../harness/database.ts';
 
 export const EVIDENCE = [
-  ...['transitions', 'drifts', 'drift_actions', 'decisions', 'approvals'],
-  ...['quarantine_releases', 'periods', 'period_actions'],
+  'transitions',
+  'drifts',
+  'drift_actions',
+  'decisions',
+  'approvals',
+  'quarantine_releases',
+  'periods',
+  'period_actions',
 ];
 /** One row of each source, but two transitions. */
 export const ROWS = [

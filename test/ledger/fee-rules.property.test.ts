@@ -27,7 +27,8 @@ import {
 const WALLETS = [0, 1, 2].map(addr);
 
 const booksOf = (rules: FeeRules, mapped: boolean): EffectSettings => ({
-  ...{ ...rules, operators: new Map() },
+  ...rules,
+  operators: new Map(),
   ...(mapped ? { feesAddr: addr(0), collectionAddr: addr(2) } : {}),
 });
 
@@ -49,7 +50,8 @@ const rules = fc.record({
   feeMode: mode,
   feeChanges: fc
     .uniqueArray(fc.record({ from: fc.integer({ min: 0, max: 12 }), mode }), {
-      ...{ maxLength: 3, selector: ({ from }) => from },
+      maxLength: 3,
+      selector: ({ from }) => from,
     })
     .map((changes) =>
       changes
@@ -60,10 +62,17 @@ const rules = fc.record({
 
 function operationsOf(writes: readonly Write[]): Partial<Operation>[] {
   return writes.map(({ kind, from, to, amount, fee, source, state }, n) => ({
-    ...{ id: `op_${n}`, kind, source, state, amount, operationNo: 1n },
-    ...{ fromAddr: WALLETS[from] ?? null, toAddr: WALLETS[to] ?? null },
+    id: `op_${n}`,
+    kind,
+    source,
+    state,
+    amount,
+    operationNo: 1n,
+    fromAddr: WALLETS[from] ?? null,
+    toAddr: WALLETS[to] ?? null,
     feeAmount: kind === 'give' ? 0n : fee,
-    ...{ recordedAt: START + n * 1_000, effectiveAt: START + n * 1_000 },
+    recordedAt: START + n * 1_000,
+    effectiveAt: START + n * 1_000,
     ...(source === 'report'
       ? { effectiveBasis: 'reported' }
       : { sentAt: START + n * 1_000, effectiveBasis: 'answer' }),
@@ -87,10 +96,14 @@ async function openAt(
       await requestPosting(
         tx,
         {
-          ...{ id: `opening:${wallet.toLowerCase()}`, kind: 'opening', account },
+          id: `opening:${wallet.toLowerCase()}`,
+          kind: 'opening',
+          account,
           amount: own.reduce((rest, { amount }) => rest - amount, balance),
-          ...{ counter: 'opening', effectiveAt: at, effectiveBasis: 'observed' },
-          ...{ requestedBy: 'reconciler' },
+          counter: 'opening',
+          effectiveAt: at,
+          effectiveBasis: 'observed',
+          requestedBy: 'reconciler',
           seen: { at, version: before.get(account)?.version ?? 0n },
         },
         at,

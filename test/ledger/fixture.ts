@@ -75,7 +75,12 @@ export async function openLedger(deps: LedgerInput): Promise<Ledger> {
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
   const announcing = announceFeeRules ? { announceFeeRules } : {};
   return makeLedger({
-    ...{ db, clock, daemon, effectSettings: books, batchMax, ...silent },
+    db,
+    clock,
+    daemon,
+    effectSettings: books,
+    batchMax,
+    ...silent,
     ...announcing,
   });
 }

@@ -93,14 +93,23 @@ it('Any writes in any batches give the balances of a small model and break no ru
       }));
       const requests = openings.map(
         ({ account, amount }, n): PostingRequest => ({
-          ...{ id: `request_${run}_${n}`, kind: 'opening', amount, requestedBy: 'test' },
-          ...{ account: `wallet:${wallet(account)}`, counter: `operator:9${run}` },
-          ...{ effectiveAt: START, effectiveBasis: 'observed' },
+          id: `request_${run}_${n}`,
+          kind: 'opening',
+          amount,
+          requestedBy: 'test',
+          account: `wallet:${wallet(account)}`,
+          counter: `operator:9${run}`,
+          effectiveAt: START,
+          effectiveBasis: 'observed',
         }),
       );
       const clock = manualClock(START + run * 60_000);
       const ledger = await openLedgerOfInserted({
-        ...{ db: database.db, clock, books: settings, batchMax, daemonId: `dmn_${run}` },
+        db: database.db,
+        clock,
+        books: settings,
+        batchMax,
+        daemonId: `dmn_${run}`,
       });
       await putOperations(database.owner, operations);
       await database.db.begin(async (tx) => {
@@ -141,9 +150,14 @@ it('Three daemons on one database post everything once, whichever holds the leas
   await putOperations(own.owner, many);
   const requests = many.slice(0, 150).map(
     ({ id }, n): PostingRequest => ({
-      ...{ id: `booking_${id}`, kind: 'booking', amount: 1n, requestedBy: 'test' },
-      ...{ account: `wallet:${addr(n % 13)}`, counter: 'external' },
-      ...{ effectiveAt: START, effectiveBasis: 'observed' },
+      id: `booking_${id}`,
+      kind: 'booking',
+      amount: 1n,
+      requestedBy: 'test',
+      account: `wallet:${addr(n % 13)}`,
+      counter: 'external',
+      effectiveAt: START,
+      effectiveBasis: 'observed',
     }),
   );
   await own.db.begin(async (tx) => {

@@ -19,8 +19,14 @@ const opening = (
   amount: bigint,
   more: Partial<PostingRequest> = {},
 ): PostingRequest => ({
-  ...{ id, kind: 'opening', account: accountOfWallet(A), counter: 'opening', amount },
-  ...{ effectiveAt: START, effectiveBasis: 'observed', requestedBy: 'reconciler' },
+  id,
+  kind: 'opening',
+  account: accountOfWallet(A),
+  counter: 'opening',
+  amount,
+  effectiveAt: START,
+  effectiveBasis: 'observed',
+  requestedBy: 'reconciler',
   ...more,
 });
 
@@ -37,9 +43,16 @@ describe('Operations', () => {
     expect(await listTransactions(rig.database.db, { limit: 10 })).toEqual([
       {
         ...fields,
-        ...{ id: 1n, batchId: 1n, kind: 'give', operationId: 'op_1', postingRequestId: null },
-        ...{ reverses: null, requestedBy: 'app', effectiveAt: START + 7 },
-        ...{ effectiveBasis: 'answer', recordedAt: START + 1_000 },
+        id: 1n,
+        batchId: 1n,
+        kind: 'give',
+        operationId: 'op_1',
+        postingRequestId: null,
+        reverses: null,
+        requestedBy: 'app',
+        effectiveAt: START + 7,
+        effectiveBasis: 'answer',
+        recordedAt: START + 1_000,
         entries: [
           { account: 'operator:7', amount: -HUGE, balanceAfter: -HUGE, version: 1n },
           { account: `wallet:${A}`, amount: HUGE, balanceAfter: HUGE, version: 1n },

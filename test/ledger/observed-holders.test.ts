@@ -28,8 +28,14 @@ const record = (...holders: Partial<ObservedHolder>[]) =>
   });
 
 const transfer = (id: string, more: Partial<Operation> = {}): Partial<Operation> => ({
-  ...{ id, kind: 'transfer_from', state: 'settled', ...token, fromAddr: A, toAddr: B },
-  ...{ effectiveAt: START + 10, ...more },
+  id,
+  kind: 'transfer_from',
+  state: 'settled',
+  ...token,
+  fromAddr: A,
+  toAddr: B,
+  effectiveAt: START + 10,
+  ...more,
 });
 
 async function journal() {

@@ -107,9 +107,15 @@ class History {
 
   async open({ amount, version }: { amount: bigint; version: bigint }): Promise<void> {
     const request = {
-      ...{ id: openingId(this.wallet), kind: 'opening' as const, account: this.account },
-      ...{ counter: 'opening', amount, effectiveAt: OBSERVED_AT, effectiveBasis: 'observed' },
-      ...{ requestedBy: 'reconciler', seen: { at: OBSERVED_AT, version } },
+      id: openingId(this.wallet),
+      kind: 'opening' as const,
+      account: this.account,
+      counter: 'opening',
+      amount,
+      effectiveAt: OBSERVED_AT,
+      effectiveBasis: 'observed',
+      requestedBy: 'reconciler',
+      seen: { at: OBSERVED_AT, version },
     };
     await database.db.begin((tx) => requestPosting(tx, request, START));
   }

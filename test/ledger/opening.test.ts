@@ -21,9 +21,15 @@ afterEach(async () => {
 
 const open = (wallet: string, amount: bigint) =>
   rig.request({
-    ...{ id: openingId(wallet), kind: 'opening', account: accountOfWallet(wallet) },
-    ...{ counter: 'opening', amount, effectiveAt: OBSERVED, effectiveBasis: 'observed' },
-    ...{ requestedBy: 'reconciler', seen: { at: OBSERVED, version: 0n } },
+    id: openingId(wallet),
+    kind: 'opening',
+    account: accountOfWallet(wallet),
+    counter: 'opening',
+    amount,
+    effectiveAt: OBSERVED,
+    effectiveBasis: 'observed',
+    requestedBy: 'reconciler',
+    seen: { at: OBSERVED, version: 0n },
   });
 const report = (id: string, occurredAt: number, more: Partial<Operation> = {}) => {
   const reported = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
@@ -149,10 +155,8 @@ describe('The balance of a wallet', () => {
     await rig.put(give('op_1', { toAddr: addr(3), effectiveAt: OBSERVED + 1 }));
     await rig.post();
     expect([...(await balancesAsOf(OBSERVED - 1))]).toEqual([
-      ...[
-        ['opening', 0n],
-        ['operator:7', 0n],
-      ],
+      ['opening', 0n],
+      ['operator:7', 0n],
       ...[`wallet:${A}`, `wallet:${B}`, `wallet:${addr(3)}`].map((name) => [name, null]),
     ]);
     const now = await balancesAsOf(OBSERVED + HOUR);

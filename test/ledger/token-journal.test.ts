@@ -18,8 +18,15 @@ function write(line: string): Movement {
   const [at = '', id = '', kind = '', first = null, second = null] = line.split(' ');
   const [fromAddr, toAddr] = kind === 'move' ? [first, second] : [null, first];
   return {
-    ...{ id: null, kind: KINDS[kind as keyof typeof KINDS], fromAddr, toAddr, txHash: `h${id}` },
-    ...{ operationId: id, posting: 1, notBefore: null, effectiveAt: Number(at) },
+    id: null,
+    kind: KINDS[kind as keyof typeof KINDS],
+    fromAddr,
+    toAddr,
+    txHash: `h${id}`,
+    operationId: id,
+    posting: 1,
+    notBefore: null,
+    effectiveAt: Number(at),
     effectiveBasis: 'answer',
   };
 }
@@ -28,8 +35,12 @@ function write(line: string): Movement {
 function seen(line: string): Shown {
   const [at, , who = '', isNew, txHash = null] = line.split(' ');
   return {
-    ...{ holder: who === 'nobody' ? 'none' : { owner: who }, isNew: isNew === 'new', txHash },
-    ...{ notBefore: null, effectiveAt: Number(at), effectiveBasis: 'observed' },
+    holder: who === 'nobody' ? 'none' : { owner: who },
+    isNew: isNew === 'new',
+    txHash,
+    notBefore: null,
+    effectiveAt: Number(at),
+    effectiveBasis: 'observed',
   };
 }
 
@@ -158,7 +169,9 @@ it.each([
     'a transfer that was reported with a time before the owner before',
     ['10 seen A', '20 seen C', '30 seen A', '40 seen B', '15 op1 move A B'],
     [
-      ...['10 elsewhere opening A', '20 elsewhere transfer A C', '30 elsewhere transfer C A'],
+      '10 elsewhere opening A',
+      '20 elsewhere transfer A C',
+      '30 elsewhere transfer C A',
       '30 op1 transfer A B',
     ],
   ],
@@ -166,7 +179,9 @@ it.each([
     'a transfer that has the hash of the second of two equal ones',
     ['10 seen A', '20 seen B', '30 seen A', '40 seen B old hop1', '15 op1 move A B'],
     [
-      ...['10 elsewhere opening A', '20 elsewhere transfer A B', '30 elsewhere transfer B A'],
+      '10 elsewhere opening A',
+      '20 elsewhere transfer A B',
+      '30 elsewhere transfer B A',
       '30 op1 transfer A B',
     ],
   ],
@@ -213,7 +228,9 @@ it('A write whose hash was seen in other letters is what was seen, and nothing r
 it('A write of our own is not taken for what happened elsewhere before it was sent', () => {
   const lines = ['10 seen A', '20 seen B', '30 seen A', '40 op1 move A B sent 39', '41 seen B'];
   expect(journalOf(lines).lines()).toEqual([
-    ...['10 elsewhere opening A', '20 elsewhere transfer A B', '30 elsewhere transfer B A'],
+    '10 elsewhere opening A',
+    '20 elsewhere transfer A B',
+    '30 elsewhere transfer B A',
     '40 op1 transfer A B',
   ]);
 });
@@ -235,7 +252,11 @@ it('A reversal names what it takes back, at the time of that', () => {
   const [, seenMove, reversal, own] = recorded;
   expect(seenMove).toMatchObject({ kind: 'transfer', effectiveAt: 20, operationId: null });
   expect(reversal).toMatchObject({
-    ...{ kind: 'reversal', reverses: 2n, effectiveAt: 20, fromAddr: 'B', toAddr: 'A' },
+    kind: 'reversal',
+    reverses: 2n,
+    effectiveAt: 20,
+    fromAddr: 'B',
+    toAddr: 'A',
     operationId: null,
   });
   expect(own).toMatchObject({ kind: 'transfer', effectiveAt: 15, operationId: 'op1' });

@@ -25,7 +25,10 @@ const tokenOf = (id: number) => ok({ ...token, token_id: id });
 const walletOf = (addr: string) => ok({ ...wallet, token_addr: addr });
 const listOf = (...ids: number[]) =>
   ok({
-    ...{ total: ids.length, perPage: 100, page: 1, lastPage: 1 },
+    total: ids.length,
+    perPage: 100,
+    page: 1,
+    lastPage: 1,
     data: ids.map((id) => ({ ...token, token_id: id })),
   });
 const LIST = `/v1/chain/erc721/${CONTRACT}/tokens`;

@@ -22,7 +22,10 @@ beforeEach(async () => {
   database = await createDatabase();
   clock = manualClock();
   sandbox = await startSandbox({
-    ...{ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' },
+    seed: 1,
+    clock,
+    clientId: 'client',
+    clientSecret: 'hush-hush',
     switches: { per_page_max: PER_PAGE, settle_median_ms: 1 },
   });
   clock.advance(10_000);
@@ -114,7 +117,10 @@ describe('The list of a watched contract', () => {
       ['absent', 'seen'],
     ]);
     sandbox.control.addFault({
-      ...{ kind: 'stale_list', age_ms: 80_000, endpoint: 'tokens', count: 100 },
+      kind: 'stale_list',
+      age_ms: 80_000,
+      endpoint: 'tokens',
+      count: 100,
     });
     await pass(70);
     expect([await stored(5_000), await stored(5_001)]).toEqual(known);

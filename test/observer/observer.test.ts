@@ -142,7 +142,10 @@ describe('Polling', () => {
     const observer = await world.openObserver();
     await observer.add(world.database.db, [world.wallet]);
     const seen = (startedAt: number, balance: bigint) => ({
-      ...{ startedAt, endedAt: startedAt + 10, result: 'seen' as const, raw: null },
+      startedAt,
+      endedAt: startedAt + 10,
+      result: 'seen' as const,
+      raw: null,
       record: { addr: world.wallet.addr, balance, status: 1 },
     });
     await observer.runOnce(world.clock.now());
@@ -166,8 +169,13 @@ describe('Polling', () => {
 describe('A target of an open operation', () => {
   const at = (ms: number) => world.clock.now() + ms;
   const give = (state: 'sending' | 'accepted' | 'undecided', sent: number) => ({
-    ...{ id: `op_${state}_${sent}`, kind: 'give' as const, state, amount: 1n, operationNo: 1n },
-    ...{ toAddr: world.wallet.addr, recordedAt: at(sent) },
+    id: `op_${state}_${sent}`,
+    kind: 'give' as const,
+    state,
+    amount: 1n,
+    operationNo: 1n,
+    toAddr: world.wallet.addr,
+    recordedAt: at(sent),
   });
   const record = async (operation: ReturnType<typeof give>, operators: [string, string][] = []) => {
     await putOperations(world.database.owner, [operation]);

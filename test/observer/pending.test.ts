@@ -28,7 +28,9 @@ describe('What was learned of operations', () => {
   });
   const openPolls = () =>
     makePendingPolls({
-      ...{ db: database.db, clock, settings: { ...SETTINGS, pendingMaxMs: 600_000 } },
+      db: database.db,
+      clock,
+      settings: { ...SETTINGS, pendingMaxMs: 600_000 },
       pricing: async () => ({ price: 20 }),
     });
 

@@ -20,8 +20,15 @@ import { closeAll, upstreamTo } from '../upstream/rig.ts';
 
 const SETTINGS = {
   settledMs: 86_400_000,
-  ...{ steadyMs: 60_000, minGapMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
-  ...{ readLagMs: 0, steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
+  steadyMs: 60_000,
+  minGapMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  readLagMs: 0,
+  steadyShare: 1,
+  probeMs: 30_000,
+  probeDownMs: 5_000,
+  pollTimeoutMs: 5_000,
 };
 
 export function observerOf(
@@ -55,7 +62,10 @@ export function useWorld(): World {
     const database = await createDatabase();
     const clock = manualClock();
     const sandbox = await startSandbox({
-      ...{ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' },
+      seed: 1,
+      clock,
+      clientId: 'client',
+      clientSecret: 'hush-hush',
     });
     const addr = sandbox.control.state().members[0]?.addr ?? '';
     clock.advance(10_000);
@@ -65,7 +75,10 @@ export function useWorld(): World {
       return observerOf(database.db, clock, upstream, seed, changed);
     };
     Object.assign(world, {
-      ...{ database, clock, sandbox, openObserver },
+      database,
+      clock,
+      sandbox,
+      openObserver,
       wallet: { kind: 'wallet', addr },
     } satisfies World);
   });

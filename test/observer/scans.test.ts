@@ -22,7 +22,10 @@ beforeEach(async () => {
   database = await createDatabase();
   clock = manualClock();
   sandbox = await startSandbox({
-    ...{ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' },
+    seed: 1,
+    clock,
+    clientId: 'client',
+    clientSecret: 'hush-hush',
     switches: { per_page_max: 5, settle_median_ms: 1 },
   });
   clock.advance(10_000);
@@ -41,7 +44,9 @@ async function mintOutside(count: number, from = 1): Promise<void> {
   for (let n = from; n < from + count; n++) {
     const body = new URLSearchParams({ toAddr: addr(1), tokenURI: `ipfs://${n}`, metaData: '' });
     await fetch(`${sandbox.url}/v1/chain/erc721/1/mint-sequential`, {
-      ...{ method: 'POST', body, headers: { authorization: `Bearer ${token}` } },
+      method: 'POST',
+      body,
+      headers: { authorization: `Bearer ${token}` },
     });
   }
   clock.advance(1_000);
@@ -51,7 +56,9 @@ async function fetchToken(): Promise<string> {
   const basic = Buffer.from('client:hush-hush').toString('base64');
   const body = new URLSearchParams({ grant_type: 'client_credentials' });
   const answer = await fetch(`${sandbox.url}/v1/oauth/token`, {
-    ...{ method: 'POST', body, headers: { authorization: `Basic ${basic}` } },
+    method: 'POST',
+    body,
+    headers: { authorization: `Basic ${basic}` },
   });
   return ((await answer.json()) as { access_token: string }).access_token;
 }

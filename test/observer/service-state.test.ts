@@ -243,7 +243,9 @@ describe('The answers to real requests', () => {
   const recent = NOW - ANSWER_RECENT_MS + 1;
   const old = NOW - ANSWER_RECENT_MS;
   const counted = (failures: number, isMaintenance = false): RealRequests => ({
-    ...{ answeredAt: null, failures, isMaintenance },
+    answeredAt: null,
+    failures,
+    isMaintenance,
   });
   const voices: [string, RealRequests, number | null, Service['state'], ProbeResult, RealVoice][] =
     [
@@ -289,8 +291,11 @@ describe('The answers to real requests', () => {
 describe('An announcement', () => {
   it('is shown as instants, in UTC, beside the texts of the service', () => {
     expect(announcementFields({ ...ANNOUNCED, end: 'about noon' })).toEqual({
-      ...{ start: '2026-01-01T02:00:00.000Z', start_text: '2026-01-01 02:00:00' },
-      ...{ end: null, end_text: 'about noon', message: 'soon' },
+      start: '2026-01-01T02:00:00.000Z',
+      start_text: '2026-01-01 02:00:00',
+      end: null,
+      end_text: 'about noon',
+      message: 'soon',
     });
   });
 

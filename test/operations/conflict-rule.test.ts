@@ -77,7 +77,11 @@ it('A write conflicts when none of its wallets tells it apart, and names only wr
 describe('How long it helps to wait for the writes in the way (at most 2,000 ms)', () => {
   const own = { effects: new Map([['a', 5n]]), conflictKey: undefined };
   const sent = (id: string, sentAt: number, ambiguous = false, amount = 5n): SentWrite => ({
-    ...{ id, sentAt, ambiguous, effects: new Map([['a', amount]]), conflictKey: undefined },
+    id,
+    sentAt,
+    ambiguous,
+    effects: new Map([['a', amount]]),
+    conflictKey: undefined,
   });
   it.each<[string, SentWrite[], number]>([
     ['Until the wait for it is over', [sent('x', 9_500)], 1_500],
@@ -99,7 +103,9 @@ describe('How long it helps to wait for the writes in the way (at most 2,000 ms)
 
 describe('Where a write may conflict', () => {
   const settings = {
-    ...{ feeMode: 'on_top' as const, feesAddr: addr(8), collectionAddr: addr(9) },
+    feeMode: 'on_top' as const,
+    feesAddr: addr(8),
+    collectionAddr: addr(9),
     operators: new Map([['7', addr(7)]]),
   };
   const impact = (kind: Kind, fields: WriteFields) => impactOf({ kind, fields, at: 5 }, settings);

@@ -186,7 +186,8 @@ it('A write to a wallet with open writes of the same daemon costs one call', asy
 
 describe('Writes from several wallets to one', () => {
   const transfer = (amount: bigint, fromAddr = freshWallet(), feeAmount = 0n) => ({
-    ...{ kind: 'transfer' as const, fields: { fromAddr, toAddr, amount, feeAmount } },
+    kind: 'transfer' as const,
+    fields: { fromAddr, toAddr, amount, feeAmount },
   });
 
   it('A write from a quiet wallet to a busy one costs one call, and is not ambiguous', async () => {
@@ -246,8 +247,12 @@ describe('NFT writes', () => {
   it('Sequential mints that differ in one field do not wait for each other', async () => {
     const fields = minted();
     const others = [
-      ...[{}, { tokenUri: 'v' }, { metaData: null }, { extraData: '' }],
-      ...[{ toAddr: freshWallet() }, { contractId: nextNumber() }],
+      {},
+      { tokenUri: 'v' },
+      { metaData: null },
+      { extraData: '' },
+      { toAddr: freshWallet() },
+      { contractId: nextNumber() },
     ];
     for (const more of others)
       await rig.record({ kind: 'mint_sequential', fields: { ...fields, ...more } });

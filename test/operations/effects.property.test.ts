@@ -115,7 +115,13 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
     default: {
       const included = one.do === 'report as included';
       const reported = makeReportedOperations({
-        ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: effects },
+        db,
+        clock,
+        ids,
+        outbox,
+        metrics,
+        addDuePostings,
+        effectSettings: effects,
         includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
         observe: async () => {},
       });
@@ -132,7 +138,11 @@ function reportOf(kind: Kind, fields: object, clock: ManualClock): Report {
     txAppNo: isNft ? null : 7n,
     txLogNo: isNft ? null : nextNumber(),
     txHash: isNft ? `0x${nextNumber()}` : null,
-    ...{ occurredAt: clock.now(), reference: null, operationId: null, distinct: true, body: '{}' },
+    occurredAt: clock.now(),
+    reference: null,
+    operationId: null,
+    distinct: true,
+    body: '{}',
     fields: { ...(fields as Report['fields']), ...more },
   };
 }
@@ -198,7 +208,9 @@ it('Effects, due postings and positions follow from the states of the operations
         try {
           const clock = manualClock();
           const stages = await openStages(database.db, {
-            ...{ clock, pause: clock.pause, settings: { effects, conflictWaitMs: 0 } },
+            clock,
+            pause: clock.pause,
+            settings: { effects, conflictWaitMs: 0 },
           });
           const model = new Model(effects);
           for (const one of sequence) {

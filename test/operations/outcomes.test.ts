@@ -63,8 +63,14 @@ describe('A conclusion', () => {
       expect(await rig.conclude(id, cls, more)).toEqual(concluded);
       expect(await rig.eventsOf(id)).toMatchObject([
         {
-          ...{ type: `operation.${state}`, operation_id: id, state, outcome, amount: '10', error },
-          ...{ tx_log_no: cls === 'accepted' ? '1180591620717411303424' : null, subject_seq: 1 },
+          type: `operation.${state}`,
+          operation_id: id,
+          state,
+          outcome,
+          amount: '10',
+          error,
+          tx_log_no: cls === 'accepted' ? '1180591620717411303424' : null,
+          subject_seq: 1,
         },
       ]);
     },
@@ -198,7 +204,9 @@ describe('A repeated tx_log_no', () => {
     const again = await accepted(numbers);
     const otherApp = await accepted({ ...numbers, txAppNo: 9n });
     expect(await Promise.all([first, again, otherApp].map(quarantineReason))).toEqual([
-      ...[null, 'repeated_tx_log_no', null],
+      null,
+      'repeated_tx_log_no',
+      null,
     ]);
     expect((await findOperation(rig.database.db, again))?.txLogNo).toBe(4711n);
   });

@@ -11,8 +11,12 @@ describe('A write whose caller chose to wait', () => {
   it('A queued write is handed out with everything that its sender needs', async () => {
     const expiresAt = now() + 10_000;
     const input = write({
-      ...{ ...giveTo(), reference: 'r', preImage: { a: 2n ** 60n } },
-      ...{ expiresAt, queue: true, idempotencyKey: 'asked' },
+      ...giveTo(),
+      reference: 'r',
+      preImage: { a: 2n ** 60n },
+      expiresAt,
+      queue: true,
+      idempotencyKey: 'asked',
     });
     const recorded = await rig.first.operations.record(input);
     const id = queuedId(recorded);
@@ -21,10 +25,18 @@ describe('A write whose caller chose to wait', () => {
     const [send, ...more] = await rig.first.operations.claimQueued(now(), 10);
     expect(more).toEqual([]);
     expect(send).toMatchObject({
-      ...{ id, kind: 'give', owner: 'app', keyId: 'key_1', idempotencyKey: 'asked' },
-      ...{ reference: 'r', method: 'POST', path: input.path, contentType: 'application/json' },
+      id,
+      kind: 'give',
+      owner: 'app',
+      keyId: 'key_1',
+      idempotencyKey: 'asked',
+      reference: 'r',
+      method: 'POST',
+      path: input.path,
+      contentType: 'application/json',
       // No byte is sent after its caller stopped waiting.
-      ...{ sendDeadlineAt: expiresAt, expiresAt },
+      sendDeadlineAt: expiresAt,
+      expiresAt,
     });
     expect(Buffer.from(send?.body ?? []).toString()).toBe('{"amount":10}');
     const sending = { state: 'sending', sentAt: now() };

@@ -28,10 +28,23 @@ describe('Recording', () => {
       preImage: { balance: 9007199254740993n },
     });
     expect(await findOperation(rig.database.db, id)).toMatchObject({
-      ...{ id, kind: 'mint', state: 'sending', outcome: 'open', source: 'gateway', owner: 'app' },
-      ...{ reference: 'order 7', contractId: huge, tokenId: -huge, amount: null },
-      ...{ toAddr: 'x\ufffdy', extraData: '\ufffd', preImage: { balance: 9007199254740993n } },
-      ...{ recordedAt: at, sentAt: at, sendDeadlineAt: at + 30_000, answeredAt: null },
+      id,
+      kind: 'mint',
+      state: 'sending',
+      outcome: 'open',
+      source: 'gateway',
+      owner: 'app',
+      reference: 'order 7',
+      contractId: huge,
+      tokenId: -huge,
+      amount: null,
+      toAddr: 'x\ufffdy',
+      extraData: '\ufffd',
+      preImage: { balance: 9007199254740993n },
+      recordedAt: at,
+      sentAt: at,
+      sendDeadlineAt: at + 30_000,
+      answeredAt: null,
       inLedger: false,
     });
     const [row] = await rig.database.owner.sql`

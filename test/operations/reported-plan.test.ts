@@ -8,16 +8,31 @@ import { type Report, transactionKey } from '../../src/operations/reported/rule.
 const AT = Date.UTC(2026, 0, 31);
 const [A, B] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`];
 const NOTHING = {
-  ...{ fromAddr: null, toAddr: null, operationNo: null, contractId: null, tokenId: null },
-  ...{ amount: null, feeAmount: null, reasonType: null, tokenUri: null, metaData: null },
+  fromAddr: null,
+  toAddr: null,
+  operationNo: null,
+  contractId: null,
+  tokenId: null,
+  amount: null,
+  feeAmount: null,
+  reasonType: null,
+  tokenUri: null,
+  metaData: null,
   extraData: null,
 };
 
 function report(change: Partial<Report> = {}): Report {
   return {
-    ...{ kind: 'give', txAppNo: 7n, txLogNo: 1n, txHash: null, occurredAt: AT, reference: null },
+    kind: 'give',
+    txAppNo: 7n,
+    txLogNo: 1n,
+    txHash: null,
+    occurredAt: AT,
+    reference: null,
     fields: { ...NOTHING, toAddr: A, operationNo: 1n, amount: 10n },
-    ...{ operationId: null, distinct: false, body: '{}' },
+    operationId: null,
+    distinct: false,
+    body: '{}',
     ...change,
   };
 }
@@ -81,7 +96,9 @@ describe('Reports', () => {
   const reports = fc.array(some, { maxLength: 14 }).map((rows) =>
     rows.map(({ txLogNo, amount, to, operationId, distinct }) =>
       report({
-        ...{ txLogNo, operationId, distinct },
+        txLogNo,
+        operationId,
+        distinct,
         fields: { ...NOTHING, toAddr: to, operationNo: 1n, amount },
       }),
     ),

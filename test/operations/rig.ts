@@ -186,10 +186,21 @@ export const giveTo = (toAddr = freshWallet(), amount = 10n) => ({
 /** By default a give of 10 to Alice. */
 export function write(more: Partial<NewWrite> = {}): NewWrite {
   return {
-    ...{ kind: 'give', owner: 'app', keyId: 'key_1', idempotencyKey: null, fingerprint: 'f' },
-    ...{ reference: null, method: 'POST', path: '/v1/app/token/operations/1/give' },
-    ...{ contentType: 'application/json', body: Buffer.from('{"amount":10}') },
-    ...{ preImage: null, sendWithinMs: 30_000, expiresAt: null, queue: false, dayLimit: null },
+    kind: 'give',
+    owner: 'app',
+    keyId: 'key_1',
+    idempotencyKey: null,
+    fingerprint: 'f',
+    reference: null,
+    method: 'POST',
+    path: '/v1/app/token/operations/1/give',
+    contentType: 'application/json',
+    body: Buffer.from('{"amount":10}'),
+    preImage: null,
+    sendWithinMs: 30_000,
+    expiresAt: null,
+    queue: false,
+    dayLimit: null,
     ...giveTo(ALICE),
     ...more,
   };
@@ -214,7 +225,8 @@ export const nextNumber = () => ++numbers;
 export type Class = Conclusion['outcome']['class'];
 const OUTCOMES: { [C in Class]: Extract<Conclusion['outcome'], { class: C }> } = {
   accepted: {
-    ...{ class: 'accepted', txAppNo: 7n },
+    class: 'accepted',
+    txAppNo: 7n,
     get txLogNo() {
       return nextNumber();
     },

@@ -25,8 +25,12 @@ it('Each incident is logged once by one of several daemons, without the URL of a
   expect(lines).toEqual([]);
 
   const maintenance = {
-    ...{ service: 'upstream' as const, previous: 'active', current: 'maintenance' },
-    ...{ start: null, end: '2026-01-10T02:00:00Z', message: 'an upgrade' },
+    service: 'upstream' as const,
+    previous: 'active',
+    current: 'maintenance',
+    start: null,
+    end: '2026-01-10T02:00:00Z',
+    message: 'an upgrade',
   };
   const drift = {
     drift_id: 'drf_1',

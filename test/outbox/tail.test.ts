@@ -59,7 +59,8 @@ it('A long poll for a type gets it behind others, with its own limit', async () 
   const { emit } = openOutbox(database.db, clock);
   const feed = makeNotifier();
   const tail = makeTail({
-    ...{ db: database.db, nextEvent: feed.wait },
+    db: database.db,
+    nextEvent: feed.wait,
     stopping: new AbortController().signal,
   });
   const polls = [1, 2].map((limit) =>

@@ -64,7 +64,10 @@ it('Tokens that others mint, transfer and burn are in the journal beside ours, a
   const found = await accounts();
   expect(found?.held).toEqual(found?.seen);
   expect(found?.supply).toMatchObject({
-    ...{ minted_unexplained: 1, burned: 1, burned_unexplained: 1, balanced: true },
+    minted_unexplained: 1,
+    burned: 1,
+    burned_unexplained: 1,
+    balanced: true,
   });
   const day = 86_400_000;
   const period = { from: new Date(Date.now() - day), to: new Date(Date.now() + day) };
@@ -76,8 +79,12 @@ it('A transfer that is reported later takes the place of the one that was made e
   const { world, app } = rig;
   const { json: token } = await app.call('GET', `/api/tokens/${CONTRACT}/${OLD}`);
   const reported = await app.call('POST', '/api/operations', {
-    ...{ kind: 'transfer_from', tx_hash: token.last_tx_hash, contract_id: `${CONTRACT}` },
-    ...{ token_id: `${OLD}`, from_addr: world.ada, to_addr: world.ben },
+    kind: 'transfer_from',
+    tx_hash: token.last_tx_hash,
+    contract_id: `${CONTRACT}`,
+    token_id: `${OLD}`,
+    from_addr: world.ada,
+    to_addr: world.ben,
     occurred_at: new Date(Date.now() - 3_600_000).toISOString(),
   });
   expect(reported.status, reported.text).toBe(201);

@@ -106,14 +106,18 @@ beforeAll(async () => {
     log: { level: 'trace' },
     console: {
       oidc: {
-        ...{ issuer: url, client_id: 'console', redirect_url: `${url}/sign-in/callback` },
+        issuer: url,
+        client_id: 'console',
+        redirect_url: `${url}/sign-in/callback`,
         groups: { finance: ['read'] },
       },
     },
     reports: { delivery: { bucket: { name: 'finance', endpoint: url } } },
   };
   daemon = await startDaemon(world, settings, {
-    ...{ UPSTREAM_BASE_URL: url, UPSTREAM_AUTH_URL: url, UPSTREAM_TX_URL: url },
+    UPSTREAM_BASE_URL: url,
+    UPSTREAM_AUTH_URL: url,
+    UPSTREAM_TX_URL: url,
     MASTER_KEY: PLANTED.masterKey,
     OIDC_CLIENT_SECRET: PLANTED.oidcClientSecret,
     AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE',
@@ -214,7 +218,9 @@ async function plantInGateway(call: Call): Promise<void> {
   control.addFault({ kind: 'garbled', contains: '70003' });
   for (const amount of [70_000, 70_001, 70_002, 70_003])
     await call('POST', '/v1/app/token/operations/1/give', {
-      ...{ toAddr: world.ada, amount, reasonType: 'gift' },
+      toAddr: world.ada,
+      amount,
+      reasonType: 'gift',
     });
 }
 
@@ -232,7 +238,9 @@ async function failInside(call: Call): Promise<void> {
   await call('POST', '/api/keys', { name, owner: 'b', scopes: ['read'] });
   await call('POST', '/api/endpoints', {
     url: `http://127.0.0.1:${port}/hook`,
-    ...{ event_types: ['*'], description: name, headers: { 'x-plant': PLANTED.header } },
+    event_types: ['*'],
+    description: name,
+    headers: { 'x-plant': PLANTED.header },
   });
   const give = { toAddr: world.ada, amount: 1, reasonType: 'gift' };
   const reference = { 'tallyhook-reference': name };

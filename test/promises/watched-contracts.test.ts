@@ -26,7 +26,9 @@ it('A token minted elsewhere in a watched contract is an event, an older one is 
   control.setToken(CONTRACT, 7_001n, { owner: world.ada });
   const minted = await app.until((e) => e.type === 'token.minted');
   expect(minted.data).toMatchObject({
-    ...{ token_id: '7001', cause: 'external', previous: null },
+    token_id: '7001',
+    cause: 'external',
+    previous: null,
     current: { owner: world.ada },
   });
   control.setToken(CONTRACT, 7_000n, { owner: world.ben });

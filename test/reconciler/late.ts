@@ -19,8 +19,14 @@ export function giveOf(addr: string, amount: bigint, occurredAt: number): Report
   const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
   const fields = { ...none, ...texts, contractId: null, tokenId: null };
   const common = {
-    ...{ txAppNo: 1n, txLogNo: ++numbers, txHash: null, reference: null, occurredAt },
-    ...{ operationId: null, distinct: true, body: '{}' },
+    txAppNo: 1n,
+    txLogNo: ++numbers,
+    txHash: null,
+    reference: null,
+    occurredAt,
+    operationId: null,
+    distinct: true,
+    body: '{}',
   };
   return amount > 0n
     ? { ...common, kind: 'give', fields: { ...fields, operationNo: 7n, toAddr: addr, amount } }
@@ -33,7 +39,13 @@ export function giveOf(addr: string, amount: bigint, occurredAt: number): Report
 
 export function lateReports({ database, clock, ids, outbox, metrics }: Rig) {
   const reports = makeReportedOperations({
-    ...{ db: database.db, clock, ids, outbox, metrics, addDuePostings, effectSettings: PLAIN },
+    db: database.db,
+    clock,
+    ids,
+    outbox,
+    metrics,
+    addDuePostings,
+    effectSettings: PLAIN,
     includedInOpenings: async () => new Set(),
     observe: async () => {},
   });
@@ -50,7 +62,10 @@ export function makePeople({ database, clock, outbox, metrics, operations }: Rig
   const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
   const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
   return {
-    ...{ ann, bob, drifts, decisions },
+    ann,
+    bob,
+    drifts,
+    decisions,
     async end(id: string, input: Omit<ProposalInput, 'reason'>) {
       const proposed = await drifts.propose([id], { ...input, reason: 'r' }, ann);
       await drifts.approve(

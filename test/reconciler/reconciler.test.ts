@@ -176,8 +176,13 @@ describe('The reconciler', () => {
     rig.clock.advance(1_000);
     const endedAt = rig.clock.now();
     const row = {
-      ...{ id: rig.ids.next('obs'), target: `wallet:${addr.toLowerCase()}`, kind: 'wallet' },
-      ...{ startedAt: endedAt - 10, endedAt, result: 'seen' as const, cause: null },
+      id: rig.ids.next('obs'),
+      target: `wallet:${addr.toLowerCase()}`,
+      kind: 'wallet',
+      startedAt: endedAt - 10,
+      endedAt,
+      result: 'seen' as const,
+      cause: null,
       record: { addr, balance: 107n, status: 1 },
     };
     const started: Promise<unknown>[] = [];

@@ -69,20 +69,34 @@ export async function openRig({
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings },
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    metrics,
+    addDuePostings,
     prove: () => keepAlive(db, daemon, clock.now(), 1e12),
     // Conflicting writes are sent at once, marked ambiguous.
     settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
   });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
   const pendingPolls = makePendingPolls({
-    ...{ db, clock, settings: SETTINGS },
+    db,
+    clock,
+    settings: SETTINGS,
     pricing: async () => ({ price: 1 }),
   });
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
-      ...{ random: seededRandom(1), log: makeLog('silent'), pendingPolls },
-      ...{ db, ids, operations, effectSettings: books, outbox: emitting },
+      random: seededRandom(1),
+      log: makeLog('silent'),
+      pendingPolls,
+      db,
+      ids,
+      operations,
+      effectSettings: books,
+      outbox: emitting,
       settings: { ...SETTINGS, ...settings },
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
@@ -90,13 +104,28 @@ export async function openRig({
 
   const put = observationsOf(db, ids, clock);
   const reported = makeReportedOperations({
-    ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: books },
+    db,
+    clock,
+    ids,
+    outbox,
+    metrics,
+    addDuePostings,
+    effectSettings: books,
     includedInOpenings: async () => new Set(),
     observe: async () => {},
   });
 
   return {
-    ...{ name, database, clock, ids, outbox, metrics, operations, reconciler, reconcilerOf, put },
+    name,
+    database,
+    clock,
+    ids,
+    outbox,
+    metrics,
+    operations,
+    reconciler,
+    reconcilerOf,
+    put,
     ...stepsOf({ clock, reconciler, ledger, put }),
     ...writesOf(operations, clock),
     ...readsOf(db, clock),
@@ -106,8 +135,15 @@ export async function openRig({
       const operation = must(await findOperation(db, operationId), 'operation');
       const { kind, sentAt } = operation;
       const report = {
-        ...{ kind: kind as 'transfer', txAppNo: 1n, txLogNo: BigInt(++numbers), txHash: null },
-        ...{ occurredAt: sentAt ?? 0, reference: null, operationId, distinct: false, body: '{}' },
+        kind: kind as 'transfer',
+        txAppNo: 1n,
+        txLogNo: BigInt(++numbers),
+        txHash: null,
+        occurredAt: sentAt ?? 0,
+        reference: null,
+        operationId,
+        distinct: false,
+        body: '{}',
         fields: operation,
       };
       return reported.report([report], { owner: 'other', keyId: 'key_2' });
@@ -180,8 +216,14 @@ function observationsOf(db: Db, ids: Ids, clock: ManualClock) {
     await addTargets(db, [toTarget(ref)], clock.now());
     clock.advance(10);
     const row = {
-      ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },
-      ...{ startedAt, endedAt: clock.now(), cause: null },
+      id: ids.next('obs'),
+      target: targetName(ref),
+      kind: ref.kind,
+      result,
+      record,
+      startedAt,
+      endedAt: clock.now(),
+      cause: null,
     };
     await db.begin((tx) => recordObservation(tx, row, plannedAt(clock.now() + SETTINGS.steadyMs)));
     return row;
@@ -194,10 +236,21 @@ function writesOf(operations: Operations, clock: ManualClock) {
     async send(kind: Kind, fields: WriteFields, preImage: Json = null, queue = false) {
       clock.advance(10);
       const recorded = await operations.record({
-        ...{ kind, fields, preImage, owner: 'app', keyId: 'key_1', idempotencyKey: null },
-        ...{ fingerprint: 'f', reference: null, method: 'POST', path: '/v1', contentType: null },
+        kind,
+        fields,
+        preImage,
+        owner: 'app',
+        keyId: 'key_1',
+        idempotencyKey: null,
+        fingerprint: 'f',
+        reference: null,
+        method: 'POST',
+        path: '/v1',
+        contentType: null,
         body: new Uint8Array(),
-        ...{ sendWithinMs: 5_000, queue, dayLimit: null },
+        sendWithinMs: 5_000,
+        queue,
+        dayLimit: null,
         expiresAt: queue ? clock.now() + 86_400_000 : null,
       });
       clock.advance(10);

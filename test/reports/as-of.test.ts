@@ -35,7 +35,8 @@ describe('A report of a period that has ended', () => {
     for (const part of ['trial_balance', 'roll_forward', 'movements', 'fees'] as const)
       expect([part, content[part]]).toEqual([part, first[part]]);
     expect(content.wallets.statement).toMatchObject({
-      ...{ ledger: first.wallets.statement.ledger, after_period: '7' },
+      ledger: first.wallets.statement.ledger,
+      after_period: '7',
       observed: `${HUGE + 72n}`,
     });
   });

@@ -19,8 +19,12 @@ afterEach(async () => {
 
 async function open(change: object = {}) {
   const to = {
-    ...{ name: 'finance', endpoint: bucket.url, region: REGION, prefix: 'tallyhook/reports' },
-    ...{ pathStyle: true, keys: BUCKET_KEYS },
+    name: 'finance',
+    endpoint: bucket.url,
+    region: REGION,
+    prefix: 'tallyhook/reports',
+    pathStyle: true,
+    keys: BUCKET_KEYS,
     ...change,
   };
   world = await makeWorld({ settings: { files: { bucket: to, formats: ['html', 'csv-zip'] } } });

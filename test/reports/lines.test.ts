@@ -16,8 +16,13 @@ beforeAll(async () => {
   world = await balancedWorld({ settings: { linesMax: 4 } });
   await world.operation({ reason_type: 'welcome', amount: 5 });
   const reversed = await world.operation({
-    ...{ kind: 'transfer', from_addr: addr(2), to_addr: addr(1), operation_no: null },
-    ...{ amount: 9, fee_amount: 1, reason_type: null },
+    kind: 'transfer',
+    from_addr: addr(2),
+    to_addr: addr(1),
+    operation_no: null,
+    amount: 9,
+    fee_amount: 1,
+    reason_type: null,
   });
   await world.post();
   await world.sql(

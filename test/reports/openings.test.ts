@@ -18,7 +18,11 @@ it('An opening that an old report moves is one movement of the period', async ()
   await world.post();
   const { content } = await world.report();
   expect(content.roll_forward.find(({ name }) => name === 'wallet')).toMatchObject({
-    ...{ opening: '0', prior_period: '0', incoming: '100', outgoing: '0', closing: '100' },
+    opening: '0',
+    prior_period: '0',
+    incoming: '100',
+    outgoing: '0',
+    closing: '100',
   });
 });
 
@@ -31,8 +35,13 @@ function write(kind: string, columns: Columns = {}): Promise<string> {
 
 const observed = (presence: 'present' | 'absent') =>
   world.insert('tokens', {
-    ...{ contract_id: 5, token_id: 1, owner: addr(2), status: 1, locked: 0 },
-    ...{ observed_at: isoText(world.clock.now()), presence },
+    contract_id: 5,
+    token_id: 1,
+    owner: addr(2),
+    status: 1,
+    locked: 0,
+    observed_at: isoText(world.clock.now()),
+    presence,
   });
 
 it.each([

@@ -84,7 +84,8 @@ it('SIGTERM lets requests in flight be answered, and refuses new ones', async ()
   const headers = { 'content-type': 'application/json' };
   const added = await fetch(`${url}/_sandbox/faults`, {
     method: 'POST',
-    ...{ headers, body: JSON.stringify(fault) },
+    headers,
+    body: JSON.stringify(fault),
   });
   expect(added.ok, await added.text()).toBe(true);
   const answer = fetch(`${url}/v1/system/maintenance`);

@@ -98,7 +98,12 @@ async function soak(): Promise<boolean> {
   const harvesting = setInterval(harvest, 1_000);
   const apps = () => daemons.flatMap((daemon) => (daemon ? [makeApp(() => daemon.url)] : []));
   const traffic = startTraffic({
-    ...{ apps, sandbox, random, wallets, perS: values.rate, readsPerS: values.reads },
+    apps,
+    sandbox,
+    random,
+    wallets,
+    perS: values.rate,
+    readsPerS: values.reads,
     lost: values.lost,
   });
   const { memory, month } = await disturb();
@@ -140,7 +145,12 @@ memory per daemon, MB      ${memory.join('  ')}
 wrong                      ${outcomes.wrong.length}
 ${outcomes.wrong.slice(0, 20).join('\n')}`);
   const faults = faultsOf({
-    ...{ ended, outcomes, missing, month, ratio, mayLose: values.asynchronous },
+    ended,
+    outcomes,
+    missing,
+    month,
+    ratio,
+    mayLose: values.asynchronous,
     isVerified: verified.code === 0,
   });
   printLine(faults.join('\n') || 'nothing lost, nothing doubled, p95 within 3 x of quiet');
@@ -205,7 +215,11 @@ async function disturb(): Promise<{ memory: string[]; month: Month }> {
     const env = environmentOf(url, sandbox.url);
     const { code, text } = await runCommand(
       env,
-      ...['doctor', '--restored', '--release', 'the standby had every commit', '--send-queued'],
+      'doctor',
+      '--restored',
+      '--release',
+      'the standby had every commit',
+      '--send-queued',
     );
     say(`released what was queued: ${code} ${text.trim().split('\n').at(-1)}`);
   };

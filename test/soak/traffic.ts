@@ -79,7 +79,7 @@ async function send(deps: TrafficDeps, writes: Write[], atMs: number): Promise<v
   const kind = drawn < 0.5 ? 'give' : drawn < 0.8 ? 'transfer' : drawn < 0.9 ? 'queued' : 'mint';
   const name = `soak-${writes.length}`;
   const tokenId = kind === 'mint' ? FIRST_TOKEN + BigInt(writes.length) : null;
-  const write: Write = { ...{ kind, name, tokenId, atMs }, tookMs: undefined, status: 0, tries: 0 };
+  const write: Write = { kind, name, tokenId, atMs, tookMs: undefined, status: 0, tries: 0 };
   writes.push(write);
   if (random.unit() < deps.lost) {
     const fault = pick(random, LOST);

@@ -5,12 +5,13 @@
 import { folderOf, type Import, srcOf, type Tree } from './source.ts';
 
 /**
- * What each folder of src may import beside `kernel`. `operations` stands for its public module and
- * its tables, `upstream/types` for type imports only, `*` for every stage, `STAGE/tables` for
- * tables.ts alone and `STAGE/module` for the public module alone.
+ * What each folder of src may import beside `kernel` and `resources`. `operations` stands for its
+ * public module and its tables, `upstream/types` for type imports only, `*` for every stage,
+ * `STAGE/tables` for tables.ts alone and `STAGE/module` for the public module alone.
  */
 const MAY_IMPORT: Record<string, string> = {
   kernel: '',
+  resources: '',
   db: '',
   upstream: '',
   sandbox: '',
@@ -89,6 +90,7 @@ function wrongDirection(folder: string, { specifier, target, kind }: Import): st
   if (target?.startsWith('test/')) return 'src imports a test, use a file of src';
   const other = folderOf(target);
   if (!other || other === folder || other === 'kernel') return undefined;
+  if (other === 'resources' && folder !== 'kernel') return undefined;
   const row = rowOf(folder);
   const stage = STAGES.includes(other);
   if (row.includes(other) || (stage && row.includes('*'))) return undefined;
@@ -120,7 +122,7 @@ function openTo(path: string, folder: string, target: string): string[] {
   if (target.startsWith(EMBEDDED))
     return path.startsWith(EMBEDDED) ? [target] : [`${EMBEDDED}embedded.ts`];
   const other = folderOf(target);
-  if (!other || [folder, 'kernel', 'db', 'main'].includes(other)) return [target];
+  if (!other || [folder, 'kernel', 'resources', 'db', 'main'].includes(other)) return [target];
   const publicModule = `src/${other}/${other}.ts`;
   const tables = `src/${other}/tables.ts`;
   const events = other === 'outbox' ? ['src/outbox/events.ts'] : [];

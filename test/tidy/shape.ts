@@ -5,9 +5,9 @@
 import type { Node } from 'oxc-parser';
 import { type Source, sourcesOf, srcOf, type Tree } from './source.ts';
 
-const FUNCTION_LINES_MAX = 70;
+const FUNCTION_LINES_MAX = 100;
 const COLUMNS_MAX = 100;
-const NAMES_MAX = 14;
+const NAMES_MAX = 20;
 
 /** Names that do not tell what is inside. */
 const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;

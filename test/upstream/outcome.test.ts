@@ -345,7 +345,10 @@ describe('An unknown outcome says why', () => {
   it('A read whose HTTP status is 400 or more is accepted by no shape of its own', () => {
     expect(classify(399, '[]', 'read')).toEqual({ class: 'accepted' });
     expect(classify(400, '[]', 'read')).toEqual({
-      ...{ class: 'rejected', status: 400, code: '400', message: '' },
+      class: 'rejected',
+      status: 400,
+      code: '400',
+      message: '',
     });
   });
 

@@ -314,12 +314,24 @@ it('A group of results can be stored again after the response to its commit was 
   await rig.emit(walletEvent(), walletEvent());
   const now = rig.clock.now();
   const attempt = {
-    ...{ n: 1, at: now, durationMs: 5, result: 'retry' as const, status: 500, error: null },
-    ...{ responseBody: '', responseHeaders: null },
+    n: 1,
+    at: now,
+    durationMs: 5,
+    result: 'retry' as const,
+    status: 500,
+    error: null,
+    responseBody: '',
+    responseHeaders: null,
   };
   const updates = (await rig.deliveriesOf(endpoint.id)).map(({ id, createdAt }) => ({
-    ...{ id, createdAt, fence: 0, attempt, state: 'pending' as const, dueAt: now + 1 },
-    ...{ scheduleStep: 1, outOfOrder: false },
+    id,
+    createdAt,
+    fence: 0,
+    attempt,
+    state: 'pending' as const,
+    dueAt: now + 1,
+    scheduleStep: 1,
+    outOfOrder: false,
   }));
   // The second group repeats a result of the first.
   await storeResults(rig.database.db, updates.slice(0, 1), now);

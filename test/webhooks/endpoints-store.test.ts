@@ -12,10 +12,23 @@ beforeEach(reset);
 
 const NOW = Date.UTC(2026, 0, 1);
 const row = (id: string, changed: Partial<store.EndpointRow> = {}): store.EndpointRow => ({
-  ...{ id, url: 'https://example.com/hook', description: null, eventTypes: ['*'] },
-  ...{ ordering: 'none', signing: ['v1', 'v1a'], encryptedSecrets: 's1.x', encryptedHeaders: null },
-  ...{ publicKey: null, ratePerS: null, state: 'enabled', stateReason: null, stateAt: NOW },
-  ...{ subscribedAt: NOW, skipBefore: null, createdBy: 'ann', createdAt: NOW },
+  id,
+  url: 'https://example.com/hook',
+  description: null,
+  eventTypes: ['*'],
+  ordering: 'none',
+  signing: ['v1', 'v1a'],
+  encryptedSecrets: 's1.x',
+  encryptedHeaders: null,
+  publicKey: null,
+  ratePerS: null,
+  state: 'enabled',
+  stateReason: null,
+  stateAt: NOW,
+  subscribedAt: NOW,
+  skipBefore: null,
+  createdBy: 'ann',
+  createdAt: NOW,
   ...changed,
 });
 const eventType = fc.stringMatching(/^[a-z_.]{1,12}$/);

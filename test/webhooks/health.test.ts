@@ -16,7 +16,10 @@ const NOW = Date.UTC(2026, 0, 1);
 const DAY = 86_400_000;
 
 const failed = (at: number, extra: Partial<HealthSignal> = {}): HealthSignal => ({
-  ...{ startedAt: at, endedAt: at, result: 'failed', pausedUntil: null },
+  startedAt: at,
+  endedAt: at,
+  result: 'failed',
+  pausedUntil: null,
   ...extra,
 });
 const fold = (health: Health, ...signals: HealthSignal[]) =>

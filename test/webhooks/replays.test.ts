@@ -9,8 +9,10 @@ let subjects = 0;
 /** Commits events of as many subjects; returns their ids. */
 function emit(count: number): Promise<string[]> {
   const drafts = Array.from({ length: count }, () => ({
-    ...{ type: 'report.completed' as const, subject: `report:${++subjects}` },
-    ...{ occurredAt: rig.clock.now(), data: {} as never },
+    type: 'report.completed' as const,
+    subject: `report:${++subjects}`,
+    occurredAt: rig.clock.now(),
+    data: {} as never,
   }));
   return rig.emit(...drafts);
 }
@@ -26,7 +28,9 @@ beforeEach(() => rig.clock.advance(7_200_000));
 const hourAgo = () => rig.clock.now() - 3_600_000;
 
 const allOf = (endpointId: string) => ({
-  ...{ endpointId, since: hourAgo(), eventTypes: [] },
+  endpointId,
+  since: hourAgo(),
+  eventTypes: [],
   which: 'all' as const,
 });
 

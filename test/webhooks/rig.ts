@@ -83,7 +83,13 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
     const random = seededRandom(seed);
     const ids = makeIds(clock, random);
     const webhooks = makeWebhooks({
-      ...{ db, clock, wallClock: clock, random, ids, log, metrics: makeMetrics() },
+      db,
+      clock,
+      wallClock: clock,
+      random,
+      ids,
+      log,
+      metrics: makeMetrics(),
       encryption: makeEncryption(new Uint8Array(32).fill(7), random),
       settings: { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'], ...changed },
       emit: (tx, drafts) => outbox.emit(tx, drafts),
@@ -95,7 +101,10 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
   const { webhooks: first, outbox } = build(database.db, 1, settings);
   opened.push({ webhooks: first });
   Object.assign(rig, {
-    ...{ database, clock, logged, webhooks: first },
+    database,
+    clock,
+    logged,
+    webhooks: first,
     another(changed = settings) {
       const db = connect({ url: database.url, role: 'tallyhook_writer', max: 4 });
       const { webhooks } = build(db, 100 + opened.length, changed);

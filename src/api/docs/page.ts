@@ -112,8 +112,10 @@ function routePart(route: Route, context: Context): Html {
   const { method, path, operation } = route;
   const scope = operation.security?.flatMap((one) => Object.values(one).flat())[0];
   const parameters = (operation.parameters ?? []).map(({ name, required, schema = {} }) => ({
-    ...{ name, isRequired: required ?? false },
-    ...{ type: typeOf(schema), notes: notesOf(schema) },
+    name,
+    isRequired: required ?? false,
+    type: typeOf(schema),
+    notes: notesOf(schema),
   }));
   const answers = Object.entries(operation.responses);
   const isProblem = ([, { content }]: [string, Answer]) =>

@@ -137,8 +137,14 @@ export function makeRouter(routerDeps: RouterDeps) {
   ): void {
     const { path, tag, summary, request, scope } = route;
     add({
-      ...{ method: 'get', path, tag, summary, request, scope },
-      ...{ response: 'A page of the list', schema: pageOf(route.item) },
+      method: 'get',
+      path,
+      tag,
+      summary,
+      request,
+      scope,
+      response: 'A page of the list',
+      schema: pageOf(route.item),
       async handle(input, caller) {
         const { limit, cursor } = input.query;
         const after = readCursor(cursor, route.parsePosition);
@@ -176,9 +182,31 @@ export function makeRouter(routerDeps: RouterDeps) {
 
 /** The fields of a request that its audit entry keeps; others may hold secrets. */
 const AUDITED = [
-  ...['id', 'kind', 'name', 'owner', 'scopes', 'limits', 'expires_at', 'reason', 'outcome', 'n'],
-  ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr', 'url'],
-  ...['ids', 'assignee', 'proposal', 'operation_id', 'sign_offs', 'format', 'reports'],
+  'id',
+  'kind',
+  'name',
+  'owner',
+  'scopes',
+  'limits',
+  'expires_at',
+  'reason',
+  'outcome',
+  'n',
+  'event_types',
+  'enabled',
+  'from',
+  'to',
+  'contract_id',
+  'token_id',
+  'addr',
+  'url',
+  'ids',
+  'assignee',
+  'proposal',
+  'operation_id',
+  'sign_offs',
+  'format',
+  'reports',
 ];
 
 /** Does the work between the two commits of its audit entry. */

@@ -110,8 +110,11 @@ async function withLogin(
 function partsOf(url: URL) {
   const { href, hostname: host, pathname, username } = url;
   return {
-    ...{ url: href, host, port: Number(url.port || 5432) },
-    ...{ database: decodeURIComponent(pathname.slice(1)), user: decodeURIComponent(username) },
+    url: href,
+    host,
+    port: Number(url.port || 5432),
+    database: decodeURIComponent(pathname.slice(1)),
+    user: decodeURIComponent(username),
     password: url.password ? passwordOf(url) : null,
   };
 }

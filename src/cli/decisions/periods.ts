@@ -54,7 +54,8 @@ export async function closePeriod(
     method: 'POST',
     path: '/api/periods/close',
     body: {
-      ...{ to, sign_offs: (options.signOff ?? []).map(signOffOf) },
+      to,
+      sign_offs: (options.signOff ?? []).map(signOffOf),
       ...(from === undefined ? {} : { from }),
       ...(reason === undefined ? {} : { reason }),
       ...(dryRun ? { dry_run: true } : {}),

@@ -32,7 +32,9 @@ export async function runReplay(endpoint: string, options: Options): Promise<num
   const body = {
     since: isoText(timeOf('--since', since, now)),
     ...(until === undefined ? {} : { until: isoText(timeOf('--until', until, now)) }),
-    ...{ types: eventTypes, which, dry_run: dryRun },
+    types: eventTypes,
+    which,
+    dry_run: dryRun,
   };
   const path = `/api/endpoints/${encodeURIComponent(endpoint)}/replay`;
   let text = await callDaemon(options, { method: 'POST', path, body });

@@ -39,7 +39,11 @@ function outputOf({ opening, closing, movements, observed, drifts }: Explanation
     opening: decimalText(opening),
     closing: decimalText(closing),
     movements: movements.map(({ kind, reasonType, entries, up, down }) => ({
-      ...{ kind, reason_type: reasonType, entries, up: `${up}`, down: `${down}` },
+      kind,
+      reason_type: reasonType,
+      entries,
+      up: `${up}`,
+      down: `${down}`,
     })),
     observed: observed?.observedAt
       ? {
@@ -50,10 +54,15 @@ function outputOf({ opening, closing, movements, observed, drifts }: Explanation
         }
       : null,
     drifts: drifts.map((drift) => ({
-      ...{ id: drift.id, addr: drift.addr, amount: decimalText(drift.amount) },
-      ...{ amount_min: `${drift.min}`, amount_max: `${drift.max}` },
-      ...{ state: drift.state, cause: drift.cause },
-      ...{ window_from: instant(drift.windowFrom), window_to: isoText(drift.windowTo) },
+      id: drift.id,
+      addr: drift.addr,
+      amount: decimalText(drift.amount),
+      amount_min: `${drift.min}`,
+      amount_max: `${drift.max}`,
+      state: drift.state,
+      cause: drift.cause,
+      window_from: instant(drift.windowFrom),
+      window_to: isoText(drift.windowTo),
       closed_at: instant(drift.closedAt),
     })),
   };

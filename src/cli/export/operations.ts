@@ -15,14 +15,46 @@ import { callDaemon, type Remote } from '../remote.ts';
 
 /** The columns of finance_v1.operations in their order, then further fields of the API. */
 const COLUMNS = [
-  ...['operation_id', 'kind', 'state', 'outcome', 'tx_app_no', 'tx_log_no', 'tx_hash', 'from_addr'],
-  ...['to_addr', 'operation_no', 'contract_id', 'token_id', 'amount', 'fee_amount', 'reason_type'],
-  ...['reference', 'sent_at', 'answered_at', 'settled_at', 'effective_at', 'recorded_at', 'source'],
+  'operation_id',
+  'kind',
+  'state',
+  'outcome',
+  'tx_app_no',
+  'tx_log_no',
+  'tx_hash',
+  'from_addr',
+  'to_addr',
+  'operation_no',
+  'contract_id',
+  'token_id',
+  'amount',
+  'fee_amount',
+  'reason_type',
+  'reference',
+  'sent_at',
+  'answered_at',
+  'settled_at',
+  'effective_at',
+  'recorded_at',
+  'source',
 ];
 const LINE_COLUMNS = [
-  ...['effective_at', 'transaction_id', 'kind', 'reason_type', 'operations', 'amount', 'fees'],
-  ...['operation_id', 'tx_app_no', 'tx_log_no', 'payer', 'payee', 'reference', 'reverses'],
-  ...['effective_basis', 'recorded_at'],
+  'effective_at',
+  'transaction_id',
+  'kind',
+  'reason_type',
+  'operations',
+  'amount',
+  'fees',
+  'operation_id',
+  'tx_app_no',
+  'tx_log_no',
+  'payer',
+  'payee',
+  'reference',
+  'reverses',
+  'effective_basis',
+  'recorded_at',
 ];
 const PAGE = 500;
 const PROGRESS_EVERY = 10_000;
@@ -63,7 +95,10 @@ export function exportOperations(options: OperationOptions): Promise<number> {
   const until = options.until ?? isoText(systemClock.now());
   const query = { until, since, state, kind };
   return exportRows(options, {
-    ...{ path: '/api/operations', query, columns: COLUMNS, what: 'operations' },
+    path: '/api/operations',
+    query,
+    columns: COLUMNS,
+    what: 'operations',
   });
 }
 
@@ -73,7 +108,9 @@ export function exportLines(id: string, options: LineOptions): Promise<number> {
   return exportRows(options, {
     path: `/api/reports/${encodeURIComponent(id)}/lines`,
     query: { kind, account, reason_type: reason },
-    ...{ columns: LINE_COLUMNS, what: 'lines', more: partiesOf },
+    columns: LINE_COLUMNS,
+    what: 'lines',
+    more: partiesOf,
   });
 }
 

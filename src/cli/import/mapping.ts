@@ -11,9 +11,25 @@ import type { Row } from './rows.ts';
 
 /** The fields of a report. */
 const FIELDS = [
-  ...['kind', 'occurred_at', 'tx_log_no', 'tx_app_no', 'tx_hash', 'from_addr', 'to_addr'],
-  ...['operation_no', 'amount', 'fee_amount', 'contract_id', 'token_id', 'reason_type'],
-  ...['token_uri', 'meta_data', 'extra_data', 'reference', 'operation_id', 'distinct'],
+  'kind',
+  'occurred_at',
+  'tx_log_no',
+  'tx_app_no',
+  'tx_hash',
+  'from_addr',
+  'to_addr',
+  'operation_no',
+  'amount',
+  'fee_amount',
+  'contract_id',
+  'token_id',
+  'reason_type',
+  'token_uri',
+  'meta_data',
+  'extra_data',
+  'reference',
+  'operation_id',
+  'distinct',
 ];
 
 export interface MappingOptions {
@@ -137,7 +153,9 @@ function makeMapping(deps: {
       }
       const { tx_hash: hash, tx_app_no: app = '', tx_log_no: no } = report;
       return {
-        ...{ line, text: jsonText(report), kind: String(report.kind) },
+        line,
+        text: jsonText(report),
+        kind: String(report.kind),
         occurredAt: String(report.occurred_at),
         // Two lines are of one transaction in whatever letters its hash is written.
         transaction: hash ? txHashKey(String(hash)) : `${app}/${no ?? `line ${line}`}`,

@@ -76,10 +76,18 @@ export function makeTally(): Tally {
         moved(a) === moved(b) ? byName(a, b) : moved(a) > moved(b) ? -1 : 1,
       );
       return {
-        ...{ lines: this.lines, to_record: toRecord, known: this.known, refused, kinds, errors },
+        lines: this.lines,
+        to_record: toRecord,
+        known: this.known,
+        refused,
+        kinds,
+        errors,
         period: toRecord === 0 ? null : { from: isoText(from), to: isoText(to) },
         accounts: listed.slice(0, LISTED_MAX).map(([account, { movements, ...sum }]) => ({
-          ...{ account, movements, in: sum.in.toString(), out: sum.out.toString() },
+          account,
+          movements,
+          in: sum.in.toString(),
+          out: sum.out.toString(),
         })),
       };
     },

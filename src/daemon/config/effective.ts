@@ -9,16 +9,17 @@ type Lookup = (name: string) => string | undefined;
 
 /** Environment variables that are no settings of the file. */
 const SECRETS = [
-  ...[
-    'DATABASE_URL',
-    'DATABASE_OWNER_URL',
-    'DATABASE_READ_URL',
-    'ADMIN_KEY',
-    'MASTER_KEY',
-    'MASTER_KEY_OLD',
-  ],
-  ...['UPSTREAM_CLIENT_SECRET', 'OIDC_CLIENT_SECRET'],
-  ...['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
+  'DATABASE_URL',
+  'DATABASE_OWNER_URL',
+  'DATABASE_READ_URL',
+  'ADMIN_KEY',
+  'MASTER_KEY',
+  'MASTER_KEY_OLD',
+  'UPSTREAM_CLIENT_SECRET',
+  'OIDC_CLIENT_SECRET',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
 ];
 const URLS = ['UPSTREAM_BASE_URL', 'UPSTREAM_AUTH_URL', 'UPSTREAM_TX_URL'];
 const TEXTS = ['UPSTREAM_CLIENT_ID', 'TALLYHOOK_CONFIG', 'NODE_ENV'];
@@ -43,8 +44,11 @@ export function effectiveSettings(
   return [
     ...found,
     {
-      ...{ name: 'DATA_DIR', value: dataDir, source: dataSource },
-      ...{ is_secret: false, is_set: true },
+      name: 'DATA_DIR',
+      value: dataDir,
+      source: dataSource,
+      is_secret: false,
+      is_set: true,
     },
     ...TEXTS.map((name) => variableOf(name, variable(name), (text) => text)),
     ...URLS.map((name) => variableOf(name, variable(name), withoutLogin)),

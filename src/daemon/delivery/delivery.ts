@@ -35,7 +35,10 @@ const SENDS_SHARE = 0.8;
 export async function openDelivery(start: Start, log: Log): Promise<Delivery> {
   const { statement_timeout_ms: statementTimeoutMs, connections } = start.config.database;
   const db = connect({
-    ...{ url: start.databaseUrl, role: WRITER, max: connections.delivery, statementTimeoutMs },
+    url: start.databaseUrl,
+    role: WRITER,
+    max: connections.delivery,
+    statementTimeoutMs,
     name: 'tallyhook delivery',
   });
   const metrics = makeMetrics('delivery');
@@ -69,7 +72,14 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   const ids = makeIds(clock, random);
   let daemons = 1;
   const webhooks = makeWebhooks({
-    ...{ db, clock, wallClock: systemClock, random, ids, log, metrics, settings },
+    db,
+    clock,
+    wallClock: systemClock,
+    random,
+    ids,
+    log,
+    metrics,
+    settings,
     encryption: makeEncryption(keys.key, random, keys.former),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
     wake: () => schedule.wake('webhooks'),

@@ -63,7 +63,10 @@ export function verificationWorker(deps: {
         const { ok, total: findings, transactions } = verdict;
         const keptHead = ok ? headOf(verdict) : (last?.keptHead ?? null);
         const kept: LastVerification = {
-          ...{ endedAt: now, findings, transactions: `${transactions}`, keptHead },
+          endedAt: now,
+          findings,
+          transactions: `${transactions}`,
+          keptHead,
         };
         await setInstallationSetting(tx, SETTING, jsonText(kept), now);
         if (!ok) await outbox.emit(tx, [failedEvent(verdict, now)]);

@@ -78,9 +78,20 @@ export async function createCluster(
 
 function initdbArguments(data: string, passwordFile: string): string[] {
   return [
-    ...['-D', data, '-U', SUPERUSER, `--pwfile=${passwordFile}`, '-A', 'scram-sha-256'],
-    ...['-E', 'UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],
-    ...['--no-instructions', ...SETTINGS.flatMap((setting) => ['-c', setting])],
+    '-D',
+    data,
+    '-U',
+    SUPERUSER,
+    `--pwfile=${passwordFile}`,
+    '-A',
+    'scram-sha-256',
+    '-E',
+    'UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    '--no-instructions',
+    ...SETTINGS.flatMap((setting) => ['-c', setting]),
   ];
 }
 

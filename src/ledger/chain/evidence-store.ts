@@ -23,13 +23,15 @@ function sourcesOf({ sql }: Tx): Map<string, Source> {
   const approval: Source = {
     columns: sql`n.subject, n.n, n.proposed_by, n.owner, n.key_id, n.at`,
     from: sql`from tallyhook.approvals n`,
-    ...{ key: sql`n.subject, n.n, n.owner`, first: 'subject' },
+    key: sql`n.subject, n.n, n.owner`,
+    first: 'subject',
   };
   const decision: Source = {
     columns: sql`n.subject, n.n, n.decision, n.operation_id, n.reason, n.approvals_needed,
       n.proposed_by, n.proposed_key, n.proposed_at`,
     from: sql`from tallyhook.decisions n`,
-    ...{ key: sql`n.subject, n.n`, first: 'subject' },
+    key: sql`n.subject, n.n`,
+    first: 'subject',
   };
   const drift: Source = {
     columns: sql`n.id, n.wallet_key, n.addr, n.suspected_at, n.opened_at, n.window_from,

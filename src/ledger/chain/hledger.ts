@@ -55,13 +55,19 @@ export function journalEntry(line: Line): string {
   assert(Array.isArray(entries), 'a transaction has entries');
   const { recorded_at, effective_at, effective_basis, tx_app_no, tx_log_no, reverses } = line;
   const tags = {
-    ...{ transaction: id, batch: batch_id, effective: effective_at, basis: effective_basis },
+    transaction: id,
+    batch: batch_id,
+    effective: effective_at,
+    basis: effective_basis,
     tx: tx_log_no && (tx_app_no === null ? tx_log_no : `${tx_app_no}/${tx_log_no}`),
-    ...{ reverses, reference },
+    reverses,
+    reference,
   };
   return journalTransaction({
     date: `${dayOf(recorded_at)}=${dayOf(effective_at)}`,
-    ...{ operationId: operation_id, about: [kind, reason_type], tags },
+    operationId: operation_id,
+    about: [kind, reason_type],
+    tags,
     postings: (entries as Line[]).map(({ account, amount, balance_after: balance }) =>
       journalPosting(String(account), String(amount), String(balance)),
     ),

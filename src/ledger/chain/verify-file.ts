@@ -52,7 +52,8 @@ function addTo(link: Link, row: Row, line: string, number: number): void {
   const rows = { batch: link.batch, transaction: link.transactions, movement: link.movements };
   if (key)
     link.evidence.push({
-      ...{ source: String(row.row), line },
+      source: String(row.row),
+      line,
       key: key.map((name) => String(row[name])).join('/'),
     });
   else if (row.row === 'batch' || row.row === 'transaction' || row.row === 'movement')
@@ -89,8 +90,11 @@ function chainOf(row: Row): ChainRow {
   return {
     batchId: BigInt(row.batch_id as number),
     lastTransaction: BigInt(row.last_transaction as number),
-    ...{ batch: bytes('batch'), transactions: bytes('transactions') },
-    ...{ movements: bytes('movements'), evidence: bytes('evidence'), head: bytes('head') },
+    batch: bytes('batch'),
+    transactions: bytes('transactions'),
+    movements: bytes('movements'),
+    evidence: bytes('evidence'),
+    head: bytes('head'),
   };
 }
 

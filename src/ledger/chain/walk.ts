@@ -85,7 +85,9 @@ export class Walk {
   /** The heads that the next link may follow: as stored, and after a finding as computed. */
   #heads: Buffer[] = [FIRST_HEAD];
   #last: Pick<ChainRow, 'batchId' | 'lastTransaction' | 'head'> = {
-    ...{ batchId: 0n, lastTransaction: 0n, head: FIRST_HEAD },
+    batchId: 0n,
+    lastTransaction: 0n,
+    head: FIRST_HEAD,
   };
   /** Missing rows without another between them: removed, or cut off if none follows. */
   #missing: { first: string; count: number } | undefined;

@@ -126,7 +126,9 @@ async function change(
   const originals = await listOriginals(tx, posted);
   const wrong = found.map(
     ({ write, under, dueReason }): Wrong => ({
-      ...{ write, dueReason, timesPosted: times.get(write.id) ?? 0 },
+      write,
+      dueReason,
+      timesPosted: times.get(write.id) ?? 0,
       effects: under.filter(({ amount }) => amount !== 0n),
       original: originals.find(({ operationId }) => operationId === write.id),
     }),

@@ -61,8 +61,15 @@ export interface Plan {
 
 export function emptyPlan(): Plan {
   return {
-    ...{ drafts: [], movements: [], opened: [], operationIds: [], unchangedIds: [] },
-    ...{ postingRequestIds: [], holderIds: [], ownRequests: [], problems: [] },
+    drafts: [],
+    movements: [],
+    opened: [],
+    operationIds: [],
+    unchangedIds: [],
+    postingRequestIds: [],
+    holderIds: [],
+    ownRequests: [],
+    problems: [],
   };
 }
 
@@ -140,8 +147,13 @@ export function planReversal(
 ): void {
   const effects = posted.map(({ account, amount }) => ({ account, amount: -amount }));
   plan.drafts.push({
-    ...{ ...draftOf(operation), kind: 'reversal', posting: timesPosted + 1 },
-    ...{ reverses: transactionId, effectiveAt, effectiveBasis, effects },
+    ...draftOf(operation),
+    kind: 'reversal',
+    posting: timesPosted + 1,
+    reverses: transactionId,
+    effectiveAt,
+    effectiveBasis,
+    effects,
   });
   correctOpenings(operation, timesPosted, effects, openings, plan);
 }

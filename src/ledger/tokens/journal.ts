@@ -220,7 +220,11 @@ function reversalOf(
   by: { operationId: string | null; posting: number | null },
 ): NewMovement {
   return {
-    ...{ ...movement, ...by, kind: 'reversal', fromAddr: toAddr, toAddr: fromAddr },
+    ...movement,
+    ...by,
+    kind: 'reversal',
+    fromAddr: toAddr,
+    toAddr: fromAddr,
     reverses: must(id ?? undefined, 'number of a recorded movement'),
   };
 }

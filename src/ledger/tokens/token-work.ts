@@ -111,7 +111,11 @@ export class TokenWork {
   #changeOf({ contractId, tokenId }: TokenRef): TokenChange {
     const key = tokenKey({ contractId, tokenId });
     const change = this.#changes.get(key) ?? {
-      ...{ contractId, tokenId, posted: [], takenBack: [], shown: [] },
+      contractId,
+      tokenId,
+      posted: [],
+      takenBack: [],
+      shown: [],
     };
     this.#changes.set(key, change);
     return change;
@@ -120,7 +124,11 @@ export class TokenWork {
 
 function shownOf({ owner, isNew, txHash, notBefore, observedAt }: ObservedHolder): Shown {
   return {
-    ...{ holder: owner === null ? 'none' : { owner: owner || null }, isNew, txHash, notBefore },
-    ...{ effectiveAt: observedAt, effectiveBasis: 'observed' },
+    holder: owner === null ? 'none' : { owner: owner || null },
+    isNew,
+    txHash,
+    notBefore,
+    effectiveAt: observedAt,
+    effectiveBasis: 'observed',
   };
 }

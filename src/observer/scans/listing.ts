@@ -143,8 +143,14 @@ async function recordTokens(
     let unprocessed = 0;
     for (const { name, nextPollAt } of added) {
       const row = {
-        ...{ id: ids.next('obs'), target: name, kind: 'token', startedAt, endedAt },
-        ...{ result: 'seen' as const, cause: null, record: { ...tokens.get(name) } as Json },
+        id: ids.next('obs'),
+        target: name,
+        kind: 'token',
+        startedAt,
+        endedAt,
+        result: 'seen' as const,
+        cause: null,
+        record: { ...tokens.get(name) } as Json,
       };
       if (await recordObservation(tx, row, plannedAt(nextPollAt ?? NEVER))) unprocessed += 1;
     }

@@ -81,8 +81,12 @@ async function saveProbe(
 ): Promise<{ probeAt: Instant; isBack: boolean }> {
   const found = await store.findService(tx);
   const before: Service = found ?? {
-    ...{ state: 'active', since: now, announced: null, failures: 0 },
-    ...{ downFrom: null, downUntil: null },
+    state: 'active',
+    since: now,
+    announced: null,
+    failures: 0,
+    downFrom: null,
+    downUntil: null,
   };
   const answeredAt = Math.max(found?.answeredAt ?? 0, real.answeredAt ?? 0) || null;
   const voice = realVoiceOf(real, answeredAt, before, probe, now);

@@ -108,7 +108,10 @@ export function announcementFields(announced: Announced | null) {
     return at === undefined ? null : isoText(at);
   };
   return {
-    ...{ start: rfc3339(start), start_text: start, end: rfc3339(end), end_text: end },
+    start: rfc3339(start),
+    start_text: start,
+    end: rfc3339(end),
+    end_text: end,
     message,
   };
 }

@@ -260,7 +260,9 @@ function openOf(rows: Json, settings: OperationsSettings): SentWrite[] {
     const sentAt = Number(members.sentAt);
     return {
       ...impactOf({ kind: kind as Kind, fields, at: sentAt }, settings.effects).scope,
-      ...{ id: String(id), ambiguous: members.ambiguous === true, sentAt },
+      id: String(id),
+      ambiguous: members.ambiguous === true,
+      sentAt,
     };
   });
 }

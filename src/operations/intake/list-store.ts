@@ -8,7 +8,13 @@ import { operationColumns } from '../store.ts';
 
 /** The states that are not final. */
 const OPEN_STATES = [
-  ...['recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed', 'undecided'],
+  'recorded',
+  'sending',
+  'queued',
+  'accepted',
+  'unknown',
+  'executed',
+  'undecided',
 ];
 
 export interface OperationFilter {

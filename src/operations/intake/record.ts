@@ -157,8 +157,17 @@ function isHopeless(
 function queuedOperation(intent: Intent, recordedAt: Instant): Operation {
   const { id, kind, owner, idempotencyKey, reference, preImage, expiresAt, fields } = intent;
   return newOperation({
-    ...{ id, kind, state: 'queued', source: 'gateway', owner, recordedAt },
-    ...{ ...fields, idempotencyKey, reference, preImage, expiresAt },
+    id,
+    kind,
+    state: 'queued',
+    source: 'gateway',
+    owner,
+    recordedAt,
+    ...fields,
+    idempotencyKey,
+    reference,
+    preImage,
+    expiresAt,
   });
 }
 

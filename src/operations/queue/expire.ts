@@ -55,7 +55,12 @@ async function abandoned({ db, daemon }: Deps, now: Instant): Promise<Move[]> {
   const ids = await listAbandoned(db, now, ABANDONED_GRACE_MS, PASS_MAX);
   const cause = 'the daemon that sent it ended before the answer came';
   return ids.map((id) => ({
-    ...{ id, to: 'unknown', at: now, cause, errorClass: 'abandoned', daemonId: daemon.id },
+    id,
+    to: 'unknown',
+    at: now,
+    cause,
+    errorClass: 'abandoned',
+    daemonId: daemon.id,
   }));
 }
 

@@ -121,8 +121,17 @@ function operationOf(report: Report, by: Reporter, id: string): Operation {
   const { owner, at } = by;
   const { kind, fields, reference, txAppNo, txLogNo, txHash, occurredAt } = report;
   return newOperation({
-    ...{ id, kind, state: 'executed', source: 'report', owner, recordedAt: at },
-    ...{ ...fields, reference, txAppNo, txLogNo, txHash },
+    id,
+    kind,
+    state: 'executed',
+    source: 'report',
+    owner,
+    recordedAt: at,
+    ...fields,
+    reference,
+    txAppNo,
+    txLogNo,
+    txHash,
     evidence: evidenceOf(by),
     effectiveAt: occurredAt,
     effectiveBasis: 'reported',

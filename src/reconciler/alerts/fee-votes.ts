@@ -25,9 +25,11 @@ export function isContradicted({ against, settled }: FeeVotes): boolean {
 
 function conditionOf({ against, settled, operationId, mode }: FeeVotes): Condition {
   const detail = {
-    ...{ setting: 'ledger.fee_mode', set: mode },
+    setting: 'ledger.fee_mode',
+    set: mode,
     observed: mode === 'on_top' ? 'deducted' : 'on_top',
-    ...{ votes_against: against, votes_for: Math.max(0, settled - against) },
+    votes_against: against,
+    votes_for: Math.max(0, settled - against),
     operation_id: operationId,
   };
   return { rule: CONTRADICTED, subject: 'ledger.fee_mode', detail };

@@ -60,7 +60,11 @@ function ofWallet(
   if (balance === undefined) return undefined;
   const holds = kind === 'wallet_below' ? balance < amount : balance > amount;
   const detail = {
-    ...{ ...NOTHING, kind, addr, amount: balance.toString(), limit: amount.toString() },
+    ...NOTHING,
+    kind,
+    addr,
+    amount: balance.toString(),
+    limit: amount.toString(),
   };
   const condition = { rule: name, subject: addressKey(addr), detail };
   return holds ? { holding: [condition], lapsed: [] } : { holding: [], lapsed: [condition] };
@@ -68,8 +72,12 @@ function ofWallet(
 
 /** The members of events that a rule does not have. */
 const NOTHING = {
-  ...{ addr: null, operation_id: null, drift_id: null },
-  ...{ amount: null, limit: null, limit_ms: null },
+  addr: null,
+  operation_id: null,
+  drift_id: null,
+  amount: null,
+  limit: null,
+  limit_ms: null,
 };
 
 async function ofList(

@@ -50,7 +50,8 @@ export function makeLateCheck(deps: { db: Db; clock: Clock; observer: Pick<Obser
     const { targets, oldestPollAt } = await countLate(db, before);
     dueAt = now + Math.max(COUNT_MIN_MS, (clock.now() - from) / COUNT_SHARE);
     const detail = {
-      ...{ targets, observation_age_max_ms: Math.round(maximumMs) },
+      targets,
+      observation_age_max_ms: Math.round(maximumMs),
       oldest_poll_at: oldestPollAt === null ? null : isoText(oldestPollAt),
     };
     cached = targets === 0 ? null : { rule: LATE, subject: 'targets', detail };
@@ -109,7 +110,8 @@ export function makeStuckCheck({ settings }: { settings: StuckSettings }) {
       if (!operation) return [];
       const detail = {
         ...operationFields(operation),
-        ...{ executed_at: isoText(since), stuck_after_ms: afterMs.get(operation.kind) ?? 0 },
+        executed_at: isoText(since),
+        stuck_after_ms: afterMs.get(operation.kind) ?? 0,
       };
       return [{ rule: STUCK, subject: id, detail }];
     });

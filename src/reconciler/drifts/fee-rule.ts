@@ -18,14 +18,17 @@ export function feeRuleAnnouncement(outbox: Outbox): AnnounceFeeRules {
     const changes = rules.feeChanges ?? [];
     await outbox.emit(tx, [
       {
-        ...{ type: 'ledger.fee_rule_applied', subject: 'ledger:fee_rule', occurredAt: now },
+        type: 'ledger.fee_rule_applied',
+        subject: 'ledger:fee_rule',
+        occurredAt: now,
         data: {
           rules: [
             { from: null, mode: rules.feeMode },
             ...changes.map(({ from, mode }) => ({ from: isoText(from), mode })),
           ],
           set_at: isoText(setAt),
-          ...{ changed: Number(changed), reposted: Number(reposted) },
+          changed: Number(changed),
+          reposted: Number(reposted),
           drifts: drifts.map(({ id }) => id),
         },
       },

@@ -84,7 +84,9 @@ export function evidenceOf(
       ? {
           residual,
           possible: expected.possible.map(({ id, effect, outcome, deadlineAt }) => ({
-            ...{ id, effect, quiescent: outcome === 'open' && isQuiet(deadlineAt) },
+            id,
+            effect,
+            quiescent: outcome === 'open' && isQuiet(deadlineAt),
           })),
         }
       : atExtreme(possibleOn(key, endedAt, operations, deps), residual, expected, isQuiet);
@@ -122,7 +124,9 @@ function atExtreme(
   return {
     residual: sumOf(included.map(({ effect }) => effect)),
     possible: operations.map(({ id, effect, deadlineAt }) => ({
-      ...{ id, effect, quiescent: isQuiet(deadlineAt) },
+      id,
+      effect,
+      quiescent: isQuiet(deadlineAt),
     })),
   };
 }

@@ -65,8 +65,13 @@ export async function supersede(
   const cause = 'evidence: it shows after all';
   const moved = await operations.move(tx, [
     {
-      ...{ id: operation.id, to: 'executed', at: now, cause, evidence },
-      ...{ effectiveAt, effectiveBasis: 'observed' },
+      id: operation.id,
+      to: 'executed',
+      at: now,
+      cause,
+      evidence,
+      effectiveAt,
+      effectiveBasis: 'observed',
     },
   ]);
   return moved.map((resolved) => ({

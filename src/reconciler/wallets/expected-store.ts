@@ -76,7 +76,15 @@ function expectedOf(row: Row): Expected {
     deadlineAt: Number(one.deadlineAt),
   }));
   return {
-    ...{ ledger, version, up, down, waiting, unsure, backdated, openSince, executedUntil },
+    ledger,
+    version,
+    up,
+    down,
+    waiting,
+    unsure,
+    backdated,
+    openSince,
+    executedUntil,
     base: ledger + row.unposted - row.late,
     possibleCount: row.possible,
     possible: row.possible <= POSSIBLE_MAX ? possible : undefined,

@@ -50,7 +50,10 @@ export async function putObject(
   const hash = createHash('sha256').update(body).digest();
   const checksum = hash.toString('base64');
   const { url, headers } = await new AwsV4Signer({
-    ...{ ...bucket.keys, region: bucket.region, service: 's3', method: 'PUT' },
+    ...bucket.keys,
+    region: bucket.region,
+    service: 's3',
+    method: 'PUT',
     url: objectUrl(bucket, file),
     headers: {
       'content-type': mediaType,

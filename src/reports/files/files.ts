@@ -92,7 +92,8 @@ function writeNext(
         ? content.message
         : files.folder === undefined
           ? await putObject(must(files.bucket, 'bucket'), nameOf(report, due.format), {
-              ...{ content, mediaType: isText ? `${mediaType}; charset=utf-8` : mediaType },
+              content,
+              mediaType: isText ? `${mediaType}; charset=utf-8` : mediaType,
             })
           : await writeWhole(path, content);
     if (problem === undefined) {

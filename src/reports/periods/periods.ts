@@ -127,11 +127,17 @@ async function closePeriod(
   const proposal = { subject: id, decision: 'close', operationId: null, reason };
   const { n: decision } = await propose(tx, proposal, { amount: 0n }, by, at);
   await store.insertPeriod(tx, {
-    ...{ id, periodFrom: period.from, periodTo: period.to },
-    ...{ reportId: report.id, reportHash: report.hash, knownAt: report.knownAt },
+    id,
+    periodFrom: period.from,
+    periodTo: period.to,
+    reportId: report.id,
+    reportHash: report.hash,
+    knownAt: report.knownAt,
     lastBatch: BigInt(content.cut_off.batch),
     chainHead: content.cut_off.chain_head,
-    ...{ decision, closedBy: by.owner, closedAt: at },
+    decision,
+    closedBy: by.owner,
+    closedAt: at,
   });
   await store.insertPeriodAction(tx, id, { action: 'closed', reason }, by, at);
   for (const { finding, reason: why } of accepted) {

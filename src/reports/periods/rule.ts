@@ -65,7 +65,12 @@ export function obstaclesOf(
 ): Obstacle[] {
   const named = new Set(signOffs.map(({ subject }) => subject));
   const general = (kind: Obstacle['kind'], subject: string | null, next: string): Obstacle => ({
-    ...{ kind, subject, amount: null, since: null, next, can_sign_off: false },
+    kind,
+    subject,
+    amount: null,
+    since: null,
+    next,
+    can_sign_off: false,
   });
   const found = new Set([...breaks.listed, ...open_items.listed].map(({ subject }) => subject));
   const hidden = breaks.total - breaks.listed.length;
@@ -76,7 +81,11 @@ export function obstaclesOf(
     ...breaks.listed
       .filter(({ kind, subject }) => isDamage(kind) || !named.has(subject))
       .map(({ kind, subject, amount, since, next }) => ({
-        ...{ kind, subject, amount, since, next },
+        kind,
+        subject,
+        amount,
+        since,
+        next,
         can_sign_off: !isDamage(kind),
       })),
     ...(hidden > 0

@@ -119,11 +119,18 @@ function lineOf(line: ReportLine): Line {
   const accounts = (isPayer: boolean) =>
     entries.flatMap(({ account, amount }) => (amount < 0n === isPayer ? [account] : [])).join(' ');
   return {
-    ...{ section: 'lines', item, detail, count },
-    ...{ amount: `${line.amount}`, fees: `${line.fees}`, since: isoText(line.effectiveAt) },
+    section: 'lines',
+    item,
+    detail,
+    count,
+    amount: `${line.amount}`,
+    fees: `${line.fees}`,
+    since: isoText(line.effectiveAt),
     operation: line.operationId ?? `transaction:${line.transaction}`,
     number: numberOf(line),
-    ...{ payer: accounts(true), payee: accounts(false), reference: line.reference },
+    payer: accounts(true),
+    payee: accounts(false),
+    reference: line.reference,
   };
 }
 
@@ -135,7 +142,12 @@ function leftOutOf({ id }: Report, { listed, total }: ReportLines): Line[] {
 
 function movementLines(section: string, movements: readonly Movement[]): Line[] {
   return movements.map(({ kind, reason_type, operations, amount, fees }) => ({
-    ...{ section, item: kind, detail: reason_type, count: operations, amount, fees },
+    section,
+    item: kind,
+    detail: reason_type,
+    count: operations,
+    amount,
+    fees,
   }));
 }
 

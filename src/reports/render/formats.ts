@@ -26,28 +26,45 @@ interface Format {
 
 export const FORMATS: Readonly<Record<ReportFormat, Format>> = {
   json: {
-    ...{ mediaType: 'application/json', extension: 'json', isText: true, lines: 'none' },
+    mediaType: 'application/json',
+    extension: 'json',
+    isText: true,
+    lines: 'none',
     render: renderJson,
   },
   csv: {
-    ...{ mediaType: 'text/csv', extension: 'csv', isText: true, lines: 'some' },
+    mediaType: 'text/csv',
+    extension: 'csv',
+    isText: true,
+    lines: 'some',
     render: renderCsv,
   },
   'csv-zip': {
-    ...{ mediaType: 'application/zip', extension: 'zip', isText: false, lines: 'some' },
+    mediaType: 'application/zip',
+    extension: 'zip',
+    isText: false,
+    lines: 'some',
     render: renderCsvZip,
   },
   xlsx: {
     mediaType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-    ...{ extension: 'xlsx', isText: false, lines: 'some' },
+    extension: 'xlsx',
+    isText: false,
+    lines: 'some',
     render: async (report, lines) => new Uint8Array(await renderXlsx(report, lines)),
   },
   html: {
-    ...{ mediaType: 'text/html', extension: 'html', isText: true, lines: 'none' },
+    mediaType: 'text/html',
+    extension: 'html',
+    isText: true,
+    lines: 'none',
     render: (report, _, { consoleUrl }) => renderHtml(report, consoleUrl),
   },
   hledger: {
-    ...{ mediaType: 'text/plain', extension: 'journal', isText: true, lines: 'all' },
+    mediaType: 'text/plain',
+    extension: 'journal',
+    isText: true,
+    lines: 'all',
     render: renderJournal,
   },
 };

@@ -39,7 +39,9 @@ function balancesOf(
   const at = column === 'opening' ? periodFrom : Math.max(periodFrom, periodTo - 1);
   return `${journalTransaction({
     date: dayOf(at),
-    ...{ operationId: null, about: [`${column} balances`], tags: { report: id } },
+    operationId: null,
+    about: [`${column} balances`],
+    tags: { report: id },
     postings: [
       ...postings,
       ...content.roll_forward.map((row) => journalPosting(row.name, '0', row[column], '=*')),
@@ -52,12 +54,17 @@ function transactionOf(line: ReportLine, postings: readonly string[]): string {
   const { kind, reasonType, operationId, reverses, reference } = line;
   return `${journalTransaction({
     date: dayOf(line.effectiveAt),
-    ...{ operationId, about: [kind, reasonType], postings },
+    operationId,
+    about: [kind, reasonType],
+    postings,
     tags: {
-      ...{ transaction: line.transaction, effective: isoText(line.effectiveAt) },
-      ...{ basis: line.effectiveBasis, recorded: isoText(line.recordedAt) },
+      transaction: line.transaction,
+      effective: isoText(line.effectiveAt),
+      basis: line.effectiveBasis,
+      recorded: isoText(line.recordedAt),
       tx: numberOf(line),
-      ...{ reverses, reference },
+      reverses,
+      reference,
     },
   })}\n`;
 }

@@ -61,10 +61,19 @@ export class Dispatcher {
     const { db, clock, random, log, metrics, settings, emit, daemons, wake } = deps;
     this.deps = deps;
     this.resultWriter = new ResultWriter({
-      ...{ db, clock, random, log, metrics, settings, emit, wake },
+      db,
+      clock,
+      random,
+      log,
+      metrics,
+      settings,
+      emit,
+      wake,
     });
     this.sender = new Sender({
-      ...{ clock, settings, daemons },
+      clock,
+      settings,
+      daemons,
       send: (job, startedAt) => this.send(job, startedAt),
       onSent: (job, startedAt, response) => {
         this.resultWriter.add({ job, startedAt, endedAt: clock.now(), response });

@@ -31,8 +31,18 @@ export interface EndpointQueue {
 
 export function newQueue(pool: Pool): EndpointQueue {
   return {
-    ...{ fresh: [], retries: [], sending: 0, acceptedAt: 0, origin: '', pool },
-    ...{ inFlightMax: 1, ramp: 1, window: 1, finished: 0, degraded: false, inRing: false },
+    fresh: [],
+    retries: [],
+    sending: 0,
+    acceptedAt: 0,
+    origin: '',
+    pool,
+    inFlightMax: 1,
+    ramp: 1,
+    window: 1,
+    finished: 0,
+    degraded: false,
+    inRing: false,
   };
 }
 

@@ -32,7 +32,9 @@ export function reencryptEndpoints(
   return db.begin(async ({ orm }) => {
     const rows = await store.lockEndpoints(orm, after, PAGE_MAX);
     const page: ReencryptedPage = {
-      ...{ changed: [], unchanged: [], unreadable: [] },
+      changed: [],
+      unchanged: [],
+      unreadable: [],
       next: rows.length === PAGE_MAX ? rows.at(-1)?.id : undefined,
     };
     for (const row of rows) {

@@ -104,8 +104,13 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
   const rows = await orm
     .update(endpoints)
     .set({
-      ...{ deletedAt: now, state: 'disabled', stateReason: 'deleted', stateAt: now },
-      ...{ encryptedSecrets: '', encryptedHeaders: null, publicKey: null },
+      deletedAt: now,
+      state: 'disabled',
+      stateReason: 'deleted',
+      stateAt: now,
+      encryptedSecrets: '',
+      encryptedHeaders: null,
+      publicKey: null,
     })
     .where(isLiveWith(id))
     .returning({ id: endpoints.id });

@@ -40,9 +40,12 @@ export async function generateHistory(
   { analyze = true, ...given }: Partial<Shape> & { analyze?: boolean } = {},
 ): Promise<void> {
   const sql = postgres(url, {
-    ...{ max: 1, onnotice: () => {} },
+    max: 1,
+    onnotice: () => {},
     connection: {
-      ...{ synchronous_commit: 'off', statement_timeout: 0, work_mem: '256MB' },
+      synchronous_commit: 'off',
+      statement_timeout: 0,
+      work_mem: '256MB',
       maintenance_work_mem: '512MB',
     },
   });
@@ -95,8 +98,12 @@ async function run(
   const perBatch = perBatchOf(operations, days);
   const users = Math.max(USERS_MIN, Math.ceil(operations / perUser));
   const holes: Record<string, string> = {
-    ...{ from: `${from}`, to: `${to}`, users: `${users}`, operations: `${operations}` },
-    ...{ per_batch: `${perBatch}`, per_observation: `${PER_OBSERVATION}` },
+    from: `${from}`,
+    to: `${to}`,
+    users: `${users}`,
+    operations: `${operations}`,
+    per_batch: `${perBatch}`,
+    per_observation: `${PER_OBSERVATION}`,
     end: `'${isoText(HISTORY_END)}'::timestamptz`,
     gap: `interval '${days} days' / ${operations}`,
     operator_no: `${OPERATOR_NO}`,

@@ -33,7 +33,9 @@ const PAGES: Record<string, Record<string, string>> = {
   'state and kind': { state: 'not_executed', kind: 'give' },
   'state and kind that exclude each other': { state: 'not_executed', kind: 'transfer' },
   'state, kind and a day of the past': {
-    ...{ state: 'not_executed', kind: 'give', since: isoText(HISTORY_END - 60 * DAY_MS) },
+    state: 'not_executed',
+    kind: 'give',
+    since: isoText(HISTORY_END - 60 * DAY_MS),
     until: isoText(HISTORY_END - 59 * DAY_MS),
   },
   "a user's wallet": { addr: userAddr(1) },
@@ -70,7 +72,9 @@ export const operationList: Bench = {
 async function measure(url: string, operations: number): Promise<Result[]> {
   // Nobody answers for the service: a daemon of this role asks it nothing.
   const daemon = await spawnDaemon(environmentOf(url, 'http://127.0.0.1:9'), {
-    ...{ http: { port: 0 }, log: { level: 'warn' }, daemon: { roles: ['api'] } },
+    http: { port: 0 },
+    log: { level: 'warn' },
+    daemon: { roles: ['api'] },
   });
   try {
     const results: Result[] = [];
@@ -82,7 +86,8 @@ async function measure(url: string, operations: number): Promise<Result[]> {
         unit: 'ms at p95',
         measured: {
           ...figuresOf([{ value: p95, p50: quantileOf(times, 0.5), p99: quantileOf(times, 0.99) }]),
-          ...{ min: times[0] ?? p95, max: times.at(-1) ?? p95 },
+          min: times[0] ?? p95,
+          max: times.at(-1) ?? p95,
         },
         target: { of: 'measured', atMost: SLOWEST_MS },
       });

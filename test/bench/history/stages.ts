@@ -52,16 +52,29 @@ export async function openHistoryStages(url: string) {
   const clock = manualClock(HISTORY_END + 3_600_000);
   const random = seededRandom(1);
   const stages = await openStages(db, {
-    ...{ clock, random, aliveMs: 1e12, settings: { effects: EFFECTS } },
+    clock,
+    random,
+    aliveMs: 1e12,
+    settings: { effects: EFFECTS },
   });
   const { ids, daemon, outbox, operations, log } = stages;
   const pendingPolls = makePendingPolls({
-    ...{ db, clock, settings: SETTINGS },
+    db,
+    clock,
+    settings: SETTINGS,
     pricing: async () => ({ price: 1 }),
   });
   const reconciler = makeReconciler({
-    ...{ db, ids, random, log, daemon, outbox, operations },
-    ...{ effectSettings: EFFECTS, settings: SETTINGS, pendingPolls },
+    db,
+    ids,
+    random,
+    log,
+    daemon,
+    outbox,
+    operations,
+    effectSettings: EFFECTS,
+    settings: SETTINGS,
+    pendingPolls,
   });
   const measured = { ...stages, random, clock, reconciler };
   return {
@@ -119,11 +132,22 @@ async function writes({ operations, clock, random }: Stages): Promise<void> {
       const toAddr = MEASURED[Math.floor(random.unit() * USERS)] ?? '';
       const amount = BigInt(1 + Math.floor(random.unit() * 1e9));
       const recorded = await operations.record({
-        ...{ kind: 'give', fields: { operationNo: OPERATOR_NO, toAddr, amount }, preImage: null },
-        ...{ owner: 'app', keyId: 'key_1', idempotencyKey: null, fingerprint: 'f' },
-        ...{ reference: null, method: 'POST', path: '/v1/app/token/operations/1/give' },
-        ...{ contentType: 'application/json', body: Buffer.from('{"amount":1}') },
-        ...{ sendWithinMs: 30_000, expiresAt: null, queue: false, dayLimit: null },
+        kind: 'give',
+        fields: { operationNo: OPERATOR_NO, toAddr, amount },
+        preImage: null,
+        owner: 'app',
+        keyId: 'key_1',
+        idempotencyKey: null,
+        fingerprint: 'f',
+        reference: null,
+        method: 'POST',
+        path: '/v1/app/token/operations/1/give',
+        contentType: 'application/json',
+        body: Buffer.from('{"amount":1}'),
+        sendWithinMs: 30_000,
+        expiresAt: null,
+        queue: false,
+        dayLimit: null,
       });
       if (!('id' in recorded)) throw new Error('a write was not recorded');
       const txLogNo = 10n ** 12n + BigInt(Math.floor(random.unit() * 1e12));

@@ -52,7 +52,8 @@ it('A history from before the daemon changes no balance, and drifts nothing', as
   expect((await app.call('GET', '/api/operations')).json.data).toEqual([]);
   const { code, text } = await importLines(lines);
   expect({ code, text }).toMatchObject({
-    ...{ code: 0, text: expect.stringContaining('Imported: 2 recorded, 0 known, 0 refused') },
+    code: 0,
+    text: expect.stringContaining('Imported: 2 recorded, 0 known, 0 refused'),
   });
   const after = await observedAgain(rig.world.ada);
   expect([after.ledger_balance, after.drift]).toEqual([before.ledger_balance, '0']);

@@ -24,8 +24,15 @@ describe('tallyhook import', () => {
       { values: { kind: { payout: 'give' } }, time_zone: 'Asia/Seoul' },
     ]);
     const mapped = [
-      ...['app.csv', '--mapping', 'mapping.json', '--set', 'tx_app_no=7,operation_no=1'],
-      ...['--map', 'kind=type,occurred_at=when', '--map', 'tx_log_no=log_id,amount=value'],
+      'app.csv',
+      '--mapping',
+      'mapping.json',
+      '--set',
+      'tx_app_no=7,operation_no=1',
+      '--map',
+      'kind=type,occurred_at=when',
+      '--map',
+      'tx_log_no=log_id,amount=value',
     ];
     const dry = await rig.run(...mapped, '--dry-run');
     expect(dry).toEqual({
@@ -47,7 +54,12 @@ describe('tallyhook import', () => {
     await rig.post();
     const again = await rig.run(...mapped, '--json');
     expect(JSON.parse(again.out)).toMatchObject({
-      ...{ lines: 2, to_record: 0, known: 2, refused: 0, period: null, failed: [] },
+      lines: 2,
+      to_record: 0,
+      known: 2,
+      refused: 0,
+      period: null,
+      failed: [],
       imported: { recorded: 0, known: 2, refused: 0 },
     });
     expect(await rig.countOperations()).toBe(2);
@@ -82,8 +94,10 @@ describe('tallyhook import', () => {
     expect(
       listed.errors.map((one: { line: number; code: string }) => [one.line, one.code]),
     ).toEqual([
-      ...[[2, 'malformed_json'] as const, [3, 'conflict'] as const],
-      ...[[5, 'time_without_zone'] as const, [6, 'invalid_request'] as const],
+      [2, 'malformed_json'] as const,
+      [3, 'conflict'] as const,
+      [5, 'time_without_zone'] as const,
+      [6, 'invalid_request'] as const,
       [7, 'invalid_request'],
     ]);
     expect(await rig.countOperations()).toBe(before);
@@ -162,7 +176,9 @@ describe('tallyhook import', () => {
     expect(err).toMatch(/^(waiting until .*\n)?$/);
     const { imported, refused } = JSON.parse(out);
     expect({ code, refused, total: imported.recorded + imported.known }).toEqual({
-      ...{ code: 0, refused: 0, total: 3_000 },
+      code: 0,
+      refused: 0,
+      total: 3_000,
     });
     expect(imported.known).toBeGreaterThan(0);
     expect(await rig.countOperations()).toBe(before + 3_000);

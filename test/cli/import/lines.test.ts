@@ -82,7 +82,8 @@ describe('A mapping', () => {
       JSON.stringify({ map: { kind: 'type' }, values, time_zone: 'Asia/Seoul' }),
     );
     const mapping = await readMapping({
-      ...{ mapping: path, map: ['amount=value,occurred_at=at', 'tx_log_no=log'] },
+      mapping: path,
+      map: ['amount=value,occurred_at=at', 'tx_log_no=log'],
       set: ['operation_no=1,tx_app_no=7'],
     });
     await rm(folder, { recursive: true });
@@ -90,8 +91,12 @@ describe('A mapping', () => {
     const line = mapping.toLine(row({ ...cells, operation_no: '' }));
     expect(line).toMatchObject({ line: 2, transaction: '7/12', kind: 'give' });
     expect(JSON.parse('text' in line ? line.text : '')).toEqual({
-      ...{ kind: 'give', occurred_at: '2026-01-31T00:00:00.000Z', tx_log_no: '12', tx_app_no: '7' },
-      ...{ operation_no: '1', amount: '5' },
+      kind: 'give',
+      occurred_at: '2026-01-31T00:00:00.000Z',
+      tx_log_no: '12',
+      tx_app_no: '7',
+      operation_no: '1',
+      amount: '5',
     });
     expect([...mapping.ignored]).toEqual(['note']);
   });
@@ -112,7 +117,8 @@ describe('A mapping', () => {
     [{ mapping: 'missing.json' }, 'missing.json cannot be read'],
   ])('%j is refused with an explanation', async (options, detail) => {
     await expect(readMapping(options)).rejects.toMatchObject({
-      ...{ code: 'bad_setting', detail: expect.stringContaining(detail) },
+      code: 'bad_setting',
+      detail: expect.stringContaining(detail),
     });
   });
 });
@@ -134,6 +140,7 @@ it('A transaction is seen again among many, with the same text or another', () =
   const results = Array.from({ length: 10_000 }, (_, n) => seen.add(`7/${n}`, `text ${n}`));
   expect(new Set(results)).toEqual(new Set(['new']));
   expect([seen.add('7/5000', 'text 5000'), seen.add('7/5000', 'text 1')]).toEqual([
-    ...['repeated', 'different'],
+    'repeated',
+    'different',
   ]);
 });

@@ -4,7 +4,11 @@ import { type Known, proveWallet } from '../../../src/cli/import/proof.ts';
 
 const OPENED = 100;
 const known = (change: Partial<Known> = {}): Known => ({
-  ...{ opening: 50n, openedAt: OPENED, observedAt: 200, drift: 0n, earlier: [] },
+  opening: 50n,
+  openedAt: OPENED,
+  observedAt: 200,
+  drift: 0n,
+  earlier: [],
   ...change,
 });
 const move = (line: number, at: number, amount: bigint) => ({ line, at, amount });
@@ -38,14 +42,23 @@ describe('The balance proof of a wallet', () => {
   it('A negative opening is impossible, from the first line on', () => {
     const movements = [move(7, 10, 30n), move(3, 20, 30n)];
     expect(proveWallet(known(), movements)).toEqual({
-      ...{ verdict: 'impossible', opening: -10n, was: 50n, line: 7, at: 10, balance: -10n },
+      verdict: 'impossible',
+      opening: -10n,
+      was: 50n,
+      line: 7,
+      at: 10,
+      balance: -10n,
     });
   });
 
   it('A balance that is negative for a while is impossible from its line on', () => {
     const movements = [move(2, 10, -60n), move(3, 20, -60n), move(4, 30, 130n)];
     expect(proveWallet(known(), movements)).toMatchObject({
-      ...{ verdict: 'impossible', opening: 40n, line: 2, at: 10, balance: -20n },
+      verdict: 'impossible',
+      opening: 40n,
+      line: 2,
+      at: 10,
+      balance: -20n,
     });
   });
 
@@ -53,7 +66,9 @@ describe('The balance proof of a wallet', () => {
     const earlier = [{ at: 5, amount: 100n }];
     const movements = [move(2, 10, -120n), move(3, 20, 170n)];
     expect(proveWallet(known({ opening: 0n, earlier }), movements)).toMatchObject({
-      ...{ verdict: 'impossible', opening: -50n, line: 2 },
+      verdict: 'impossible',
+      opening: -50n,
+      line: 2,
     });
     expect(
       proveWallet(known({ opening: 100n, earlier }), [move(2, 10, -120n), move(3, 20, 170n)]),
@@ -63,14 +78,19 @@ describe('The balance proof of a wallet', () => {
   it('What came after the opening and was not observed is contradicted', () => {
     const movements = [move(2, 10, 20n), move(4, 150, 5n), move(5, 160, 1n)];
     expect(proveWallet(known({ drift: 5n }), movements)).toEqual({
-      ...{ verdict: 'contradicted', opening: 30n, moved: 6n, drift: 5n, line: 4 },
+      verdict: 'contradicted',
+      opening: 30n,
+      moved: 6n,
+      drift: 5n,
+      line: 4,
     });
   });
 
   it('Without an opening only its least size is known', () => {
     const wallet = known({ opening: null, openedAt: null });
     expect(proveWallet(wallet, [move(2, 10, -20n), move(3, 20, 30n)])).toEqual({
-      ...{ verdict: 'unobserved', least: 20n },
+      verdict: 'unobserved',
+      least: 20n,
     });
   });
 });

@@ -65,9 +65,15 @@ export function useImports() {
     async open(addr: string, balance: bigint, at: number): Promise<void> {
       const { db, clock } = rig.api;
       const request = {
-        ...{ id: openingId(addr), kind: 'opening' as const, account: accountOfWallet(addr) },
-        ...{ counter: 'opening', amount: balance, effectiveAt: at, effectiveBasis: 'observed' },
-        ...{ requestedBy: 'reconciler', seen: { at, version: 0n } },
+        id: openingId(addr),
+        kind: 'opening' as const,
+        account: accountOfWallet(addr),
+        counter: 'opening',
+        amount: balance,
+        effectiveAt: at,
+        effectiveBasis: 'observed',
+        requestedBy: 'reconciler',
+        seen: { at, version: 0n },
       };
       await db.begin((tx) => requestPosting(tx, request, clock.now()));
     },

@@ -129,7 +129,11 @@ const observed = (addr: string) => {
   return { key: addr.toLowerCase(), ...at };
 };
 const report = {
-  ...{ kind: 'give', txAppNo: 101n, occurredAt: NOW, operationId: null, reference: null },
+  kind: 'give',
+  txAppNo: 101n,
+  occurredAt: NOW,
+  operationId: null,
+  reference: null,
   fields: { toAddr: USER, operationNo: 1n, amount: 5n },
 };
 

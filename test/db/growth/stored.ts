@@ -19,7 +19,8 @@ export const NOW = HISTORY_END + 3_600_000;
 export async function storeHistory(url: string, operations: number): Promise<void> {
   await generateHistory(url, 0);
   const sql = postgres(url, {
-    ...{ max: 1, onnotice: () => {} },
+    max: 1,
+    onnotice: () => {},
     connection: { synchronous_commit: 'off', statement_timeout: 0 },
   });
   try {

@@ -19,7 +19,10 @@ function eta(
 ): number {
   const hours = { warmUpS: 8 * HOUR_S, endS: endH * HOUR_S };
   const { delayS, boundS } = simulate(policy, {
-    ...{ seed, targets: 200, perS, operationsPerS },
+    seed,
+    targets: 200,
+    perS,
+    operationsPerS,
     ...hours,
   });
   const [mean, least] = [delayS.toFixed(1), boundS.toFixed(1)];

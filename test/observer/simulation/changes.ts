@@ -115,8 +115,13 @@ function throttle(world: World): Throttle[] {
   const count = 1 + below(world, 2);
   const status = below(world, 4) === 0 ? 503 : 429;
   world.sandbox.control.addFault({
-    ...{ kind: 'throttle', status, retry_after: form, retry_after_s: seconds, count },
-    ...{ method: 'GET', path: '/v1/*' },
+    kind: 'throttle',
+    status,
+    retry_after: form,
+    retry_after_s: seconds,
+    count,
+    method: 'GET',
+    path: '/v1/*',
   });
   return Array.from({ length: count }, () => ({ form, seconds }));
 }

@@ -21,8 +21,14 @@ export interface Traffic {
 
 export function newTraffic(): Traffic {
   return {
-    ...{ polls: 0, worstSecond: 0, deadlines: 0, early: [], counted: 0 },
-    ...{ recent: [], blockedUntil: 0, throttles: [] },
+    polls: 0,
+    worstSecond: 0,
+    deadlines: 0,
+    early: [],
+    counted: 0,
+    recent: [],
+    blockedUntil: 0,
+    throttles: [],
   };
 }
 

@@ -36,7 +36,13 @@ interface Row {
 export async function verdictOf(world: World): Promise<Verdict> {
   const rows = await listEvents(world.db);
   const verdict: Verdict = {
-    ...{ changes: 0, lasting: 0, found: 0, missed: [], wrong: [], slowestMs: 0, drifts: 0 },
+    changes: 0,
+    lasting: 0,
+    found: 0,
+    missed: [],
+    wrong: [],
+    slowestMs: 0,
+    drifts: 0,
   };
   const bySubject = Map.groupBy(rows, ({ subject }) => subject);
   for (const [subject, states] of world.history.states) {

@@ -79,12 +79,20 @@ export interface World {
 export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   const clock = manualClock(START);
   const sandbox = await startSandbox({
-    ...{ seed: plan.seed, clock, ...CLIENT },
+    seed: plan.seed,
+    clock,
+    ...CLIENT,
     switches: { per_page_max: PER_PAGE, list_order: 'owned_desc' },
   });
   const wallets = Array.from({ length: plan.wallets }, (_, n) => addr(n + 1));
   const world: World = {
-    ...{ plan, db, clock, sandbox, wallets, daemons: [], starts: 0 },
+    plan,
+    db,
+    clock,
+    sandbox,
+    wallets,
+    daemons: [],
+    starts: 0,
     random: seededRandom(plan.seed),
     pace: seededRandom(plan.seed + 0x10000),
     history: newHistory(),
@@ -107,7 +115,9 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const random = seededRandom(plan.seed * 7_919 + n);
   const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(sandbox.url, clock, {
-    ...{ ...CLIENT, random, quota: makeQuotaStore(db) },
+    ...CLIENT,
+    random,
+    quota: makeQuotaStore(db),
     // One poll at a time, so that the order of requests is the same in every run.
     settings: { budgetPerS: plan.perS, initialRatePerS: plan.perS, waitMs: 1, concurrencyMax: 1 },
   });
@@ -121,13 +131,27 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings, metrics: makeMetrics() },
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    addDuePostings,
+    metrics: makeMetrics(),
     prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
     settings: { ...operationsDefaults, effects: PLAIN },
   });
   const reconciler = makeReconciler({
-    ...{ db, ids, daemon, operations, outbox, random, effectSettings: PLAIN },
-    ...{ log: makeLog('silent'), settings: RECONCILER, pendingPolls: observer.pendingPolls },
+    db,
+    ids,
+    daemon,
+    operations,
+    outbox,
+    random,
+    effectSettings: PLAIN,
+    log: makeLog('silent'),
+    settings: RECONCILER,
+    pendingPolls: observer.pendingPolls,
   });
   const started = { daemon, upstream, observer, reconciler };
   const passAt = clock.now() + START_MS;

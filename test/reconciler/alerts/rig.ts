@@ -13,18 +13,30 @@ export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
   const { db } = database;
   const log = makeLog('silent');
   const pricing = async () => ({
-    ...{ price: 1, budgetPerS: 1, perS: 1, intervalMs: 1_000, oldestPollAt: null },
-    ...{ bounds: { minMs: 500, maxMs: 60_000 }, delay: undefined },
+    price: 1,
+    budgetPerS: 1,
+    perS: 1,
+    intervalMs: 1_000,
+    oldestPollAt: null,
+    bounds: { minMs: 500, maxMs: 60_000 },
+    delay: undefined,
   });
   const alertsOf = async (id: string, changed: Partial<AlertSettings> = settings) =>
     makeAlerts({
-      ...{ db, clock, ids, log, outbox, observer: { pricing } },
+      db,
+      clock,
+      ids,
+      log,
+      outbox,
+      observer: { pricing },
       settings: { ...SETTINGS, ...changed },
       daemon: await registerDaemon(db, id, clock.now(), 1e12),
     });
   const alerts = await alertsOf('dmn_alerts');
   return {
-    ...{ ...rig, db, alertsOf },
+    ...rig,
+    db,
+    alertsOf,
     /** Lets time pass, then checks. */
     async check(afterMs = 0) {
       clock.advance(afterMs);

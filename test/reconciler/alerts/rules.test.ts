@@ -63,7 +63,9 @@ describe('A rule about a balance', () => {
     await rig.check(1_000);
     const events = await alertEvents(rig);
     expect(events.map(({ type, seq }) => `${type} ${seq}`)).toEqual([
-      ...['alert.raised 1', 'alert.cleared 2', 'alert.raised 1'],
+      'alert.raised 1',
+      'alert.cleared 2',
+      'alert.raised 1',
     ]);
     expect(new Set(events.map((event) => event.alert_id)).size).toBe(2);
   });
@@ -77,7 +79,8 @@ describe('A rule about a balance', () => {
     rig.clock.advance(60_000);
     await (await rig.alertsOf('dmn_new', { rules: [] })).runOnce(rig.clock.now());
     expect((await alertEvents(rig)).map(({ type }) => type)).toEqual([
-      ...['alert.raised', 'alert.cleared'],
+      'alert.raised',
+      'alert.cleared',
     ]);
   });
 });
@@ -138,7 +141,8 @@ describe('A rule about drifts', () => {
     await rig.observeSeries(a, 100n, 100n);
     await rig.check(1_000);
     expect((await alertEvents(rig)).map(({ type }) => type)).toEqual([
-      ...['alert.raised', 'alert.cleared'],
+      'alert.raised',
+      'alert.cleared',
     ]);
   });
 });

@@ -36,7 +36,8 @@ describe('A target that is not polled', () => {
       {
         type: 'observer.late',
         data: {
-          ...{ targets: 2, observation_age_max_ms: 60_000 },
+          targets: 2,
+          observation_age_max_ms: 60_000,
           oldest_poll_at: new Date(polledAt).toISOString(),
         },
       },
@@ -134,8 +135,11 @@ describe('An operation that does not settle', () => {
     expect((await rig.endOf(id)).types).toEqual(['accepted', 'stuck']);
     const [, event] = await rig.events(`operation:${id}`);
     expect(event?.data).toMatchObject({
-      ...{ operation_id: id, state: 'accepted', amount: '5' },
-      ...{ executed_at: executedAt, stuck_after_ms: 600_000 },
+      operation_id: id,
+      state: 'accepted',
+      amount: '5',
+      executed_at: executedAt,
+      stuck_after_ms: 600_000,
     });
   });
 

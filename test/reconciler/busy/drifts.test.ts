@@ -25,12 +25,17 @@ describe('A drift during a load', () => {
 
   it('is about the changes of those that it took the place of as well', () => {
     const data = (id: string, bounds: [string, string]) => ({
-      ...{ drift_id: id, addr: SHOP, amount: null, amount_min: bounds[0], amount_max: bounds[1] },
+      drift_id: id,
+      addr: SHOP,
+      amount: null,
+      amount_min: bounds[0],
+      amount_max: bounds[1],
     });
     const events = [
       { type: 'wallet.drift_opened', at: 4_000, data: data('a', ['-51000', '-40000']) },
       {
-        ...{ type: 'wallet.drift_closed', at: 12_000 },
+        type: 'wallet.drift_closed',
+        at: 12_000,
         data: { drift_id: 'a', how: 'merged', closed_by: { drift_id: 'b' } },
       },
       { type: 'wallet.drift_opened', at: 12_000, data: { ...data('b', ['15000', '15000']) } },
@@ -69,7 +74,10 @@ describe('A drift during a load', () => {
 
   it('shows a further change when its bounds hold both and no longer the first alone', () => {
     const step = (at: number, least: bigint, most: bigint) => ({
-      ...{ driftId: 'drf_1', addr: SHOP, at, bounds: { least, most } },
+      driftId: 'drf_1',
+      addr: SHOP,
+      at,
+      bounds: { least, most },
     });
     const steps = [
       step(4_000, -55_000n, -45_000n),

@@ -65,7 +65,9 @@ export async function figuresOf(world: World, run: Run): Promise<Figures> {
   const accepted = run.writes.filter(({ status }) => status === 200);
   const minute = Math.min(60_000, run.tookMs / 2);
   return {
-    ...{ scenario: scenario.name, title: scenario.title, perS: plan.perS ?? scenario.perS },
+    scenario: scenario.name,
+    title: scenario.title,
+    perS: plan.perS ?? scenario.perS,
     delayMs: plan.delayMs ?? scenario.delayMs,
     pollsPerS: run.polls / (run.tookMs / 1_000),
     requested: run.writes.length,
@@ -102,7 +104,9 @@ async function driftSteps({ db }: World, opened: readonly DriftOpened[]): Promis
     from tallyhook.drift_actions a join tallyhook.drifts d on d.id = a.drift_id
     where a.action <> 'opened' order by a.id`;
   const later = rows.map(({ least, most, ...step }) => ({
-    ...{ ...step, least: least ?? undefined, most: most ?? undefined },
+    ...step,
+    least: least ?? undefined,
+    most: most ?? undefined,
   }));
   return [...opened, ...later]
     .toSorted((a, b) => a.at - b.at)

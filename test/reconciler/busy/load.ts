@@ -53,7 +53,13 @@ export async function runLoad(world: World): Promise<Run> {
   const { plan, app } = world;
   const feed = followFeed(app);
   const run: Run = {
-    ...{ writes: [], changes: [], applied: new Map(), feed, skipped: 0, tookMs: 0, polls: 0 },
+    writes: [],
+    changes: [],
+    applied: new Map(),
+    feed,
+    skipped: 0,
+    tookMs: 0,
+    polls: 0,
   };
   const harvest = harvester(world, run);
   const harvesting = setInterval(harvest, 1_000);

@@ -43,7 +43,11 @@ function merchant(): Scenario {
     name: 'merchant',
     title: 'transfers/s from 500 payers to one merchant',
     perS: 25,
-    ...{ busy: [shop], others: payers, operators: {}, delayMs: [20, 200], change: 50_000n },
+    busy: [shop],
+    others: payers,
+    operators: {},
+    delayMs: [20, 200],
+    change: 50_000n,
     draw: (random, name) =>
       transfer(payers[below(random, payers.length)] ?? '', shop, 1 + below(random, 1_000), name),
   };
@@ -55,8 +59,11 @@ function operator(operatorAddr: string): Scenario {
     name: 'operator',
     title: 'gives/s from one operator with a wallet to 500 others',
     perS: 50,
-    ...{ busy: [operatorAddr], others: receivers, operators: { 1: operatorAddr } },
-    ...{ delayMs: [20, 200], change: 50_000n },
+    busy: [operatorAddr],
+    others: receivers,
+    operators: { 1: operatorAddr },
+    delayMs: [20, 200],
+    change: 50_000n,
     draw(random, name) {
       const toAddr = receivers[below(random, receivers.length)];
       const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
@@ -72,7 +79,10 @@ function pair(): Scenario {
     name: 'pair',
     title: 'transfers/s in both directions between two wallets',
     perS: 100,
-    ...{ busy: [one, other], others: [], operators: {}, delayMs: [20, 100] },
+    busy: [one, other],
+    others: [],
+    operators: {},
+    delayMs: [20, 100],
     change: 10n ** 12n,
     draw(random, name) {
       const [from, to] = random.unit() < 0.5 ? [one, other] : [other, one];
@@ -88,7 +98,10 @@ function players(): Scenario {
     name: 'players',
     title: 'transfers/s between twenty wallets',
     perS: 1,
-    ...{ busy: all.slice(0, 2), others: all.slice(2), operators: {}, delayMs: [20, 200] },
+    busy: all.slice(0, 2),
+    others: all.slice(2),
+    operators: {},
+    delayMs: [20, 200],
     change: 50_000n,
     draw(random, name) {
       const from = below(random, all.length);
@@ -105,8 +118,11 @@ function gives(_operatorAddr: string, wallets: number): Scenario {
     name: 'gives',
     title: `gives/s to ${wallets} wallets`,
     perS: 40,
-    ...{ busy: receivers.slice(0, 2), others: receivers.slice(2), operators: {} },
-    ...{ delayMs: [20, 200], change: 50_000n },
+    busy: receivers.slice(0, 2),
+    others: receivers.slice(2),
+    operators: {},
+    delayMs: [20, 200],
+    change: 50_000n,
     draw(random, name) {
       const toAddr = receivers[below(random, receivers.length)];
       const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };

@@ -61,7 +61,9 @@ export const LIMITS = { writeTimeoutMs: 5_000, quiescenceMs: 10_000, undecidedAf
 
 export async function openWorld(name: ScenarioName, plan: Plan, database: string): Promise<World> {
   const sandbox = await startSandbox({
-    ...{ ...CLIENT, seed: SERVER_SEED, clock: systemClock },
+    ...CLIENT,
+    seed: SERVER_SEED,
+    clock: systemClock,
     switches: { read_lag_ms: plan.readLagMs },
   });
   const { operators } = sandbox.control.state();

@@ -5,8 +5,12 @@ import { openRig } from '../rig.ts';
 
 const rig = await openRig();
 const NOTHING: Facts = {
-  ...{ driftId: 'drf_1', amount: -3n, lost: [], booked: undefined },
-  ...{ otherFeeRule: [], sinceOpening: false },
+  driftId: 'drf_1',
+  amount: -3n,
+  lost: [],
+  booked: undefined,
+  otherFeeRule: [],
+  sinceOpening: false,
 };
 const book = { drift_id: 'drf_1', proposal: 'book', operation_id: null };
 const booked = { driftId: 'drf_0', operationId: 'op_9' };

@@ -17,7 +17,13 @@ const { db } = rig.database;
 const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
 const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
 const reports = makeReportedOperations({
-  ...{ db, clock, ids, outbox, metrics, addDuePostings, effectSettings: PLAIN },
+  db,
+  clock,
+  ids,
+  outbox,
+  metrics,
+  addDuePostings,
+  effectSettings: PLAIN,
   includedInOpenings: async () => new Set(),
   observe: async () => {},
 });
@@ -91,8 +97,14 @@ class World {
     const none = { fromAddr: null, feeAmount: null, contractId: null, tokenId: null };
     const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
     const report = {
-      ...{ kind: 'give' as const, txAppNo: 1n, txLogNo: ++numbers, txHash: null },
-      ...{ reference: null, operationId: null, distinct: true, body: '{}' },
+      kind: 'give' as const,
+      txAppNo: 1n,
+      txLogNo: ++numbers,
+      txHash: null,
+      reference: null,
+      operationId: null,
+      distinct: true,
+      body: '{}',
       occurredAt: clock.now(),
       fields: { ...none, ...texts, operationNo: 7n, toAddr: this.addr(i), amount: of },
     };

@@ -24,8 +24,12 @@ it('The drifts that another fee rule explains close, with one event for all of t
   const contradiction = {
     rule: 'ledger.fee_rule_contradicted',
     detail: {
-      ...{ setting: 'ledger.fee_mode', set: 'on_top', observed: 'deducted' },
-      ...{ votes_against: 2, votes_for: 0, operation_id: first },
+      setting: 'ledger.fee_mode',
+      set: 'on_top',
+      observed: 'deducted',
+      votes_against: 2,
+      votes_for: 0,
+      operation_id: first,
     },
   };
   expect(await checkFeeRule(database.db)).toMatchObject([contradiction]);
@@ -34,7 +38,9 @@ it('The drifts that another fee rule explains close, with one event for all of t
   const ledgers = await Promise.all(
     ['dmn_x', 'dmn_y'].map((daemonId) =>
       openLedger({
-        ...{ db: database.db, clock, daemonId },
+        db: database.db,
+        clock,
+        daemonId,
         announceFeeRules: feeRuleAnnouncement(rig.outbox),
       }),
     ),

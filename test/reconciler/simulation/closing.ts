@@ -75,7 +75,9 @@ async function decideTokenWrites(world: World, simulation: Simulation): Promise<
   const metrics = makeMetrics();
   const stages = stagesOf(world);
   const decisions = makeDecisions({
-    ...{ ...stages, metrics, addDuePostings },
+    ...stages,
+    metrics,
+    addDuePostings,
     pollToken: (token) =>
       expedite(db, new Map([[targetName({ kind: 'token', ...token }), clock.now()]])),
   });

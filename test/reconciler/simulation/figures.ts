@@ -60,15 +60,21 @@ interface Case {
 
 export async function figuresOf(world: World, simulation: Simulation): Promise<Figures> {
   const figures: Figures = {
-    ...{
-      requested: simulation.requested.length,
-      recorded: 0,
-      unknown: 0,
-      executed: 0,
-      notExecuted: 0,
-    },
-    ...{ answeredLate: 0, undecided: 0, open: 0, ambiguous: 0, drifts: 0 },
-    ...{ outside: simulation.outside.length, byKind: {}, reasons: {}, wrong: [], books: [] },
+    requested: simulation.requested.length,
+    recorded: 0,
+    unknown: 0,
+    executed: 0,
+    notExecuted: 0,
+    answeredLate: 0,
+    undecided: 0,
+    open: 0,
+    ambiguous: 0,
+    drifts: 0,
+    outside: simulation.outside.length,
+    byKind: {},
+    reasons: {},
+    wrong: [],
+    books: [],
     digests: { requested: '', applied: '', ended: '' },
   };
   const cases = await casesOf(world, simulation);

@@ -40,7 +40,9 @@ export type Stages = ReturnType<typeof stagesOf>;
 
 function reportsIn(world: World, stages: Stages) {
   return makeReportedOperations({
-    ...{ ...stages, metrics: makeMetrics(), addDuePostings },
+    ...stages,
+    metrics: makeMetrics(),
+    addDuePostings,
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, world.books, before),
     observe: async () => {},
@@ -172,8 +174,15 @@ export async function reportMint(
   const none = { operationNo: null, fromAddr: null, amount: null, feeAmount: null };
   const texts = { reasonType: null, tokenUri, metaData, extraData };
   const report = {
-    ...{ kind: 'mint_sequential' as const, txAppNo: null, txLogNo: null, txHash: made.tx_hash },
-    ...{ occurredAt: made.at, reference: null, operationId, distinct: true, body: '{}' },
+    kind: 'mint_sequential' as const,
+    txAppNo: null,
+    txLogNo: null,
+    txHash: made.tx_hash,
+    occurredAt: made.at,
+    reference: null,
+    operationId,
+    distinct: true,
+    body: '{}',
     fields: { ...none, ...texts, toAddr, contractId, tokenId: made.token_id },
   };
   const [result] = await reportsIn(world, stages).report([report], REPORTER);

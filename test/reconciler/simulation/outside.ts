@@ -74,8 +74,11 @@ export function changeToken({ sandbox, random, users, serial, plan }: World): vo
 /** The next reads show things as they were a while ago, within the read lag that is assumed. */
 export function staleReads({ sandbox, random }: World): void {
   sandbox.control.addFault({
-    ...{ kind: 'stale_list', age_ms: 100 + Math.floor(random.unit() * 890), count: 3 },
-    ...{ method: 'GET', path: '/v1/app/token/account' },
+    kind: 'stale_list',
+    age_ms: 100 + Math.floor(random.unit() * 890),
+    count: 3,
+    method: 'GET',
+    path: '/v1/app/token/account',
   });
 }
 

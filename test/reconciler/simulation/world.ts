@@ -160,7 +160,9 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   const { seed, wallets, members } = plan;
   const clock = manualClock(START + (seed % 100) * 90 * DAY_MS);
   const sandbox = await startSandbox({
-    ...{ seed, clock, ...CLIENT },
+    seed,
+    clock,
+    ...CLIENT,
     switches: { read_lag_ms: READ_LAG_MS, fail_share: 0.05, settle_median_ms: 3_000 },
   });
   const users = Array.from(
@@ -179,8 +181,17 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   }
   let serials = 0;
   const world: World = {
-    ...{ plan, db, clock, sandbox, users, singles: [], memberNos },
-    ...{ daemons: [], restarts: 0, stages: 0, draws: 0 },
+    plan,
+    db,
+    clock,
+    sandbox,
+    users,
+    singles: [],
+    memberNos,
+    daemons: [],
+    restarts: 0,
+    stages: 0,
+    draws: 0,
     random: drawsOf(plan, 'step', 0),
     pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
@@ -232,23 +243,46 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
   const metrics = makeMetrics();
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, metrics, addDuePostings, pause: time.pause },
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    metrics,
+    addDuePostings,
+    pause: time.pause,
     prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
     settings: {
       ...operationsDefaults,
-      ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 * plan.apps },
-      ...{ queuedSendWithinMs: 5_000, effects: books },
+      conflictWaitMs: 2_000,
+      refuseConflicts: false,
+      waitingMax: 100 * plan.apps,
+      queuedSendWithinMs: 5_000,
+      effects: books,
     },
   });
   const observer = makeObserver({
-    ...{ db, clock, random, ids, upstream, outbox, metrics },
+    db,
+    clock,
+    random,
+    ids,
+    upstream,
+    outbox,
+    metrics,
     settings: OBSERVER,
   });
   const log = makeLog('silent');
   const settings = plan.busy ? BUSY_SETTINGS : SETTINGS;
   const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
   const preImage = makePreImages({
-    ...{ db, observer, upstream, clock, pause: time.pause, log, ownWallets, firstPollMs: 5_000 },
+    db,
+    observer,
+    upstream,
+    clock,
+    pause: time.pause,
+    log,
+    ownWallets,
+    firstPollMs: 5_000,
     polls: true,
   });
   return {
@@ -260,7 +294,9 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({
-      ...{ db, log, random: seededRandom(plan.seed) },
+      db,
+      log,
+      random: seededRandom(plan.seed),
       daemon,
       ids,
       operations,
@@ -270,8 +306,15 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       pendingPolls: observer.pendingPolls,
     }),
     write: {
-      ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },
-      ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
+      operations,
+      upstream,
+      clock,
+      log,
+      isAlive: () => true,
+      onConcluded: () => {},
+      writeTimeoutMs: 5_000,
+      pause: time.pause,
+      serviceDown: async () => false,
       async preImage(route) {
         const image = await preImage(route);
         // A first poll ends before the write is sent.
@@ -285,8 +328,11 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
 
 function limitsOf({ apps }: Plan) {
   return {
-    ...{ budgetPerS: 100 * apps, initialRatePerS: 100 * apps, waitMs: 1 },
-    ...{ concurrencyMax: apps > 1 ? 16 : 8, forwardsMax: 32 * apps },
+    budgetPerS: 100 * apps,
+    initialRatePerS: 100 * apps,
+    waitMs: 1,
+    concurrencyMax: apps > 1 ? 16 : 8,
+    forwardsMax: 32 * apps,
   };
 }
 

@@ -211,7 +211,8 @@ function drawNftWrite(world: World, dice: number): DrawnWrite | undefined {
 function requestOf({ name, kind, fields }: RequestedWrite): Request {
   const { operationNo, fromAddr, toAddr, amount, feeAmount } = fields;
   const common = (contentType: string) => ({
-    ...{ query: `?sim=${name}`, contentType },
+    query: `?sim=${name}`,
+    contentType,
     headers: [['content-type', contentType] as [string, string]],
   });
   const tokenPath = {
@@ -223,7 +224,9 @@ function requestOf({ name, kind, fields }: RequestedWrite): Request {
     const body = jsonText({
       ...(fromAddr ? { fromAddr } : {}),
       ...(toAddr ? { toAddr } : {}),
-      ...{ amount, ...(kind === 'give' ? {} : { feeAmount }), reasonType: name },
+      amount,
+      ...(kind === 'give' ? {} : { feeAmount }),
+      reasonType: name,
     });
     return {
       ...common('application/json'),

@@ -8,9 +8,17 @@ const [A, B] = [addr(1), addr(2)];
 
 /** A token that was recorded as held by A and is observed with B, at 10 s. */
 const moved = (change: Partial<Token> = {}): Token => ({
-  ...{ ...tokenState({ owner: B }), contractId: 5n, tokenId: 1n, createdText: '', ownedText: '' },
-  ...{ observedAt: at(10_000), presence: 'present', absentSince: null },
-  ...{ recordedOwner: A, differsSince: null, differsAfter: null },
+  ...tokenState({ owner: B }),
+  contractId: 5n,
+  tokenId: 1n,
+  createdText: '',
+  ownedText: '',
+  observedAt: at(10_000),
+  presence: 'present',
+  absentSince: null,
+  recordedOwner: A,
+  differsSince: null,
+  differsAfter: null,
   ...change,
 });
 const gone = moved({ presence: 'absent' });

@@ -171,7 +171,9 @@ describe('A token that an open sequential mint of ours may have made', () => {
   it('The token waits for the outcome of the mint, and was minted elsewhere if that has another', async () => {
     const token = scenario();
     const id = await rig.send('mint_sequential', {
-      ...{ contractId: CONTRACT, tokenUri: 'ipfs://one', toAddr: token.owner },
+      contractId: CONTRACT,
+      tokenUri: 'ipfs://one',
+      toAddr: token.owner,
     });
     await rig.lose(id);
     await token.observeAbsent();

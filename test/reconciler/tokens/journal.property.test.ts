@@ -71,7 +71,10 @@ function makeTruth() {
   }
 
   return {
-    ...{ token, observe, ownerOf: () => owner, areAllOurs: () => allOurs },
+    token,
+    observe,
+    ownerOf: () => owner,
+    areAllOurs: () => allOurs,
     async act(one: Step) {
       if (one.what === 'observe') return observe();
       if (one.what === 'post') return void (await rig.post());

@@ -81,16 +81,40 @@ describe('Whether a token shows the effect of an operation', () => {
 describe('The token in the record of an observation', () => {
   it('Its fields are read, and missing texts are empty', () => {
     const record = {
-      ...{ owner: 'o', creator: 'c', uri: 'u', metaData: 'm', extraData: 'e', status: '2' },
-      ...{ locked: true, lastTxHash: 'h', createdAtText: 't1', ownedAtText: 't2' },
+      owner: 'o',
+      creator: 'c',
+      uri: 'u',
+      metaData: 'm',
+      extraData: 'e',
+      status: '2',
+      locked: true,
+      lastTxHash: 'h',
+      createdAtText: 't1',
+      ownedAtText: 't2',
     };
     expect(tokenStateOf(record)).toEqual({
-      ...{ owner: 'o', creator: 'c', uri: 'u', metadata: 'm', extraData: 'e', status: 2 },
-      ...{ locked: 1, lastTxHash: 'h', createdText: 't1', ownedText: 't2' },
+      owner: 'o',
+      creator: 'c',
+      uri: 'u',
+      metadata: 'm',
+      extraData: 'e',
+      status: 2,
+      locked: 1,
+      lastTxHash: 'h',
+      createdText: 't1',
+      ownedText: 't2',
     });
     expect(tokenStateOf({ status: 1, owner: 7 })).toEqual({
-      ...{ owner: '', creator: '', uri: '', metadata: '', extraData: '', status: 1 },
-      ...{ locked: 0, lastTxHash: '', createdText: '', ownedText: '' },
+      owner: '',
+      creator: '',
+      uri: '',
+      metadata: '',
+      extraData: '',
+      status: 1,
+      locked: 0,
+      lastTxHash: '',
+      createdText: '',
+      ownedText: '',
     });
     expect(() => tokenStateOf({})).toThrow('status of an observation');
   });

@@ -23,8 +23,16 @@ function reportOf({
   const none = { operationNo: null, amount: null, feeAmount: null, reasonType: null };
   const text = { tokenUri: null, metaData: null, extraData: null };
   return {
-    ...{ kind, occurredAt, fields: { ...none, ...text, ...fields }, txAppNo: null, txLogNo: null },
-    ...{ txHash: freshHash(), reference: null, operationId: null, distinct: true, body: '{}' },
+    kind,
+    occurredAt,
+    fields: { ...none, ...text, ...fields },
+    txAppNo: null,
+    txLogNo: null,
+    txHash: freshHash(),
+    reference: null,
+    operationId: null,
+    distinct: true,
+    body: '{}',
   };
 }
 
@@ -34,14 +42,25 @@ export function tokenScenario(rig: Rig) {
   const ref = { kind: 'token', contractId: CONTRACT, tokenId } as const;
   const first = freshHash();
   let record = {
-    ...{ owner, creator: freshAddr(), uri: 'ipfs://one', metaData: '', extraData: '' },
-    ...{ status: 1, locked: false, lastTxHash: first },
-    ...{ createdAtText: '2026-01-01 00:00:00', ownedAtText: '2026-01-01 00:00:00' },
+    owner,
+    creator: freshAddr(),
+    uri: 'ipfs://one',
+    metaData: '',
+    extraData: '',
+    status: 1,
+    locked: false,
+    lastTxHash: first,
+    createdAtText: '2026-01-01 00:00:00',
+    ownedAtText: '2026-01-01 00:00:00',
   };
   const preImage = () => ({ token: { ...record } }) as Json;
   const fields = { contractId: CONTRACT, tokenId };
   return {
-    ...{ ref, owner, other, first, preImage },
+    ref,
+    owner,
+    other,
+    first,
+    preImage,
     subject: `token:${CONTRACT}:${tokenId}`,
     /** Observes the token with these changes since the last observation. */
     async observe(change: Partial<typeof record> = {}, afterMs = 2_000) {

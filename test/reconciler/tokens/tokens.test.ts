@@ -253,11 +253,13 @@ describe('A token that is new in the list of a watched contract', () => {
     rig.clock.advance(1_000);
   };
   const seen = async (tokenId: bigint, uri: string) => {
-    const record = { ...{ contractId: CONTRACT, tokenId, owner: 'o', creator: 'c', uri } };
+    const record = { contractId: CONTRACT, tokenId, owner: 'o', creator: 'c', uri };
     const rest = { metaData: '', extraData: '', status: 1, locked: false, lastTxHash: freshHash() };
     const times = { createdAtText: '', ownedAtText: '' };
     await rig.put({ kind: 'token', contractId: CONTRACT, tokenId }, 'seen', {
-      ...{ ...record, ...rest, ...times },
+      ...record,
+      ...rest,
+      ...times,
     });
     await rig.process();
     return (await rig.events(`token:${CONTRACT}:${tokenId}`)).map(({ type, data }) => [
@@ -271,7 +273,9 @@ describe('A token that is new in the list of a watched contract', () => {
     await listed();
     expect(await seen(2n, 'ipfs://a')).toEqual([['token.minted', 'external']]);
     const id = await rig.send('mint_sequential', {
-      ...{ contractId: CONTRACT, tokenUri: 'ipfs://b', toAddr: freshAddr() },
+      contractId: CONTRACT,
+      tokenUri: 'ipfs://b',
+      toAddr: freshAddr(),
     });
     expect(await seen(3n, 'ipfs://b')).toEqual([['token.minted', 'unknown']]);
     expect(await seen(4n, 'ipfs://c')).toEqual([['token.minted', 'external']]);

@@ -14,8 +14,14 @@ const unknown = write('unknown', { kind: 'mint_sequential', contractId: 5n, ...r
 /** The token that the mint would make, with changes. */
 const scanned = (given: Partial<ScannedToken> = {}): ScannedToken => ({
   ...token({ metadata: '{"a":1}' }),
-  ...{ tokenId: 7n, createdText: MADE, ownedText: MADE, claimed: false, knownBefore: false },
-  ...{ hashFree: true, ownerExplained: false, dataExplained: false },
+  tokenId: 7n,
+  createdText: MADE,
+  ownedText: MADE,
+  claimed: false,
+  knownBefore: false,
+  hashFree: true,
+  ownerExplained: false,
+  dataExplained: false,
   ...given,
 });
 const moved = { owner: addr(2), ownedText: '2026-01-02 00:00:00' };
@@ -105,7 +111,8 @@ it('What is unclear of a mint says why, and names the tokens', () => {
     { outcome: 'unclear', why: 'several tokens may be its result', candidates: [one, other] },
     { outcome: 'unclear', why: 'one token may be its result', candidates: [scanned(moved)] },
     {
-      ...{ outcome: 'unclear', why: 'another unknown mint may have made the token' },
+      outcome: 'unclear',
+      why: 'another unknown mint may have made the token',
       candidates: [one],
     },
   ]);

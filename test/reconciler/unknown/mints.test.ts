@@ -16,8 +16,11 @@ let serial = 0;
 function mintFields() {
   const n = ++serial;
   return {
-    ...{ contractId: CONTRACT, toAddr: freshAddr(), tokenUri: `ipfs://kind-${n}` },
-    ...{ metaData: `{"kind":${n}}`, extraData: '{}' },
+    contractId: CONTRACT,
+    toAddr: freshAddr(),
+    tokenUri: `ipfs://kind-${n}`,
+    metaData: `{"kind":${n}}`,
+    extraData: '{}',
   };
 }
 type MintFields = ReturnType<typeof mintFields>;
@@ -26,10 +29,18 @@ let numbers = 0n;
 /** The minted token, as a list shows it. */
 function mintedToken(fields: MintFields) {
   return {
-    ...{ contractId: CONTRACT, tokenId: ++numbers, owner: fields.toAddr, uri: fields.tokenUri },
-    ...{ metaData: fields.metaData, extraData: fields.extraData, creator: freshAddr() },
-    ...{ createdAtText: '2026-01-01 00:00:00', ownedAtText: '2026-01-01 00:00:00' },
-    ...{ locked: false, status: 1, lastTxHash: freshHash() },
+    contractId: CONTRACT,
+    tokenId: ++numbers,
+    owner: fields.toAddr,
+    uri: fields.tokenUri,
+    metaData: fields.metaData,
+    extraData: fields.extraData,
+    creator: freshAddr(),
+    createdAtText: '2026-01-01 00:00:00',
+    ownedAtText: '2026-01-01 00:00:00',
+    locked: false,
+    status: 1,
+    lastTxHash: freshHash(),
   };
 }
 
@@ -47,12 +58,24 @@ async function scan(operationIds: string[], tokens: Json[], given: { truncated?:
   const startedAt = rig.clock.now();
   rig.clock.advance(10);
   const record = {
-    ...{ contractId: CONTRACT, creator: null, total: String(tokens.length), lastPage: 1 },
-    ...{ operationIds, tokens, truncated: false, ...given },
+    contractId: CONTRACT,
+    creator: null,
+    total: String(tokens.length),
+    lastPage: 1,
+    operationIds,
+    tokens,
+    truncated: false,
+    ...given,
   };
   const observation = {
-    ...{ id: rig.ids.next('obs'), target: `scan:${CONTRACT}:*`, kind: 'scan' },
-    ...{ startedAt, endedAt: rig.clock.now(), result: 'seen' as const, cause: null, record },
+    id: rig.ids.next('obs'),
+    target: `scan:${CONTRACT}:*`,
+    kind: 'scan',
+    startedAt,
+    endedAt: rig.clock.now(),
+    result: 'seen' as const,
+    cause: null,
+    record,
   };
   const plan = plannedAt(rig.clock.now() + 60_000);
   await rig.database.db.begin((tx) => recordObservation(tx, observation, plan));
@@ -69,8 +92,13 @@ async function lostMints(fields: readonly MintFields[]): Promise<string[]> {
 }
 /** What an evaluation is given by the reconciler. */
 const evaluation = (): Deps => ({
-  ...{ ids: rig.ids, operations: rig.operations, effectSettings: PLAIN, settings: SETTINGS },
-  ...{ availableSince: 0, restoredAt: undefined, pollBy: () => {} },
+  ids: rig.ids,
+  operations: rig.operations,
+  effectSettings: PLAIN,
+  settings: SETTINGS,
+  availableSince: 0,
+  restoredAt: undefined,
+  pollBy: () => {},
   polls: { nextAt: () => 0, learn: () => {} },
 });
 const passQuiescence = () => rig.clock.advance(110_000);
@@ -85,7 +113,9 @@ describe('An unknown sequential mint', () => {
     expect(await rig.stateOf(id)).toBe('unknown');
     await scan([id], [token]);
     expect(await rig.operation(id)).toMatchObject({
-      ...{ state: 'executed', tokenId: token.tokenId, txHash: token.lastTxHash },
+      state: 'executed',
+      tokenId: token.tokenId,
+      txHash: token.lastTxHash,
       evidence: { basis: 'scan' },
     });
   });
@@ -126,8 +156,13 @@ describe('An unknown sequential mint', () => {
         });
         const [startedAt, endedAt] = [rig.clock.now() - 10, rig.clock.now()];
         const record = {
-          ...{ contractId: CONTRACT, creator: null, total: '200', lastPage: 1 },
-          ...{ operationIds: ids.slice(0, count), tokens, truncated: false },
+          contractId: CONTRACT,
+          creator: null,
+          total: '200',
+          lastPage: 1,
+          operationIds: ids.slice(0, count),
+          tokens,
+          truncated: false,
         };
         const observation = { id: 'obs_1', startedAt, endedAt, record };
         const events = await evaluateScan({ ...tx, sql }, evaluation(), observation, endedAt);
@@ -175,7 +210,9 @@ describe('An unknown sequential mint', () => {
     const answered = await rig.send('mint_sequential', fields);
     const token = mintedToken(fields);
     await rig.conclude(answered, {
-      ...{ class: 'accepted', txHash: token.lastTxHash, tokenId: token.tokenId },
+      class: 'accepted',
+      txHash: token.lastTxHash,
+      tokenId: token.tokenId,
     });
     const id = await unknownMint(fields);
     passQuiescence();

@@ -187,8 +187,13 @@ describe('An unknown write on a token', () => {
     const preImage = token.preImage();
     rig.clock.advance(1_000);
     await rig.put(token.ref, 'seen', {
-      ...{ contractId: CONTRACT, tokenId: token.ref.tokenId, owner: token.other, status: 1 },
-      ...{ uri: 'ipfs://one', lastTxHash: freshHash(), locked: false },
+      contractId: CONTRACT,
+      tokenId: token.ref.tokenId,
+      owner: token.other,
+      status: 1,
+      uri: 'ipfs://one',
+      lastTxHash: freshHash(),
+      locked: false,
     });
     const id = await token.transfer(preImage);
     await rig.lose(id);

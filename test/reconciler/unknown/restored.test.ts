@@ -20,7 +20,9 @@ async function queuedInBackup(operationNo = UNREADABLE) {
   const { db } = rig.database;
   await db.begin((tx) => insertFreeze(tx, { ...ORDER, cause: 'restored' }, rig.clock.now()));
   return {
-    ...{ rig, a, id },
+    rig,
+    a,
+    id,
     /** A person has compared, and the write becomes unknown. */
     async release() {
       rig.clock.advance(10);
@@ -41,7 +43,8 @@ describe('A give that is queued in a restored database', () => {
     await release();
     await rig.observeSeries(a, 105n, 105n);
     expect(await rig.operation(id)).toMatchObject({
-      ...{ state: 'undecided', evidence: { basis: 'one_sided', indicated: 'executed' } },
+      state: 'undecided',
+      evidence: { basis: 'one_sided', indicated: 'executed' },
     });
   });
 
@@ -61,7 +64,8 @@ describe('A give that is queued in a restored database', () => {
     await release();
     await rig.observeSeries(a, 100n, 100n);
     expect(await rig.operation(id)).toMatchObject({
-      ...{ state: 'undecided', evidence: { indicated: 'not_executed' } },
+      state: 'undecided',
+      evidence: { indicated: 'not_executed' },
     });
   });
 

@@ -23,14 +23,20 @@ const unexplained = (min: bigint, max = min): Comparison => ({
   difference: range(min, max),
 });
 const explained = (min: bigint, max = min): Comparison => ({
-  ...{ result: 'explained', unique: true, quiet: true, shown: [] },
+  result: 'explained',
+  unique: true,
+  quiet: true,
+  shown: [],
   difference: range(min, max),
 });
 const open = (min: bigint, max = min) => ({
-  ...{ revised: [], returned: [], opened: { range: range(min, max), suspectedAt: at(9_000) } },
+  revised: [],
+  returned: [],
+  opened: { range: range(min, max), suspectedAt: at(9_000) },
 });
 const revised = (...changes: [OpenDrift, Range][]) => ({
-  ...{ revised: changes.map(([one, to]) => ({ drift: one, range: to })), returned: [] },
+  revised: changes.map(([one, to]) => ({ drift: one, range: to })),
+  returned: [],
 });
 
 describe('A difference that no operation explains', () => {
@@ -188,7 +194,8 @@ describe('A difference that no operation explains', () => {
       undefined,
       [drift('a', -52n, -48n), drift('b', -60n, -40n)],
       {
-        ...{ revised: [], returned: [] },
+        revised: [],
+        returned: [],
         opened: { range: range(-100n), suspectedAt: undefined },
         merged: [drift('a', -52n, -48n), drift('b', -60n, -40n)],
       },
@@ -199,7 +206,8 @@ describe('A difference that no operation explains', () => {
       suspicion(-60n, -40n),
       [drift('a', -52n, -48n), drift('b', 7n), drift('c', 3n, 9n)],
       {
-        ...{ revised: [], returned: [] },
+        revised: [],
+        returned: [],
         opened: { range: range(-100n), suspectedAt: at(9_000) },
         merged: [drift('a', -52n, -48n), drift('c', 3n, 9n)],
       },
@@ -285,7 +293,8 @@ describe('Which drifts a change takes back, and which stay', () => {
     const total = totalOf(many).min;
     // The oldest, of 1, is not compared: 13 less 1 would take it.
     expect(returnedBy(unexplained(total - 1n), -1n, many)).toEqual({
-      ...{ returned: [], opened: range(-1n) },
+      returned: [],
+      opened: range(-1n),
     });
     expect(returnedBy(unexplained(total - 2n), -2n, many).returned).toEqual(['d1']);
     expect(returnedBy(unexplained(total - 14n), -14n, many).returned).toHaveLength(2);
@@ -298,7 +307,8 @@ describe('Which drifts a change takes back, and which stay', () => {
   it('Drifts with bounds of which an exact sum leaves nothing return, and the exact one stays', () => {
     const drifts = [drift('a', 7n), drift('b', -5n, 5n), drift('c', -3n, 3n)];
     expect(driftStep(explained(7n), undefined, drifts, observation)).toEqual({
-      ...{ revised: [], returned: [drift('b', -5n, 5n), drift('c', -3n, 3n)] },
+      revised: [],
+      returned: [drift('b', -5n, 5n), drift('c', -3n, 3n)],
     });
   });
 
@@ -306,7 +316,9 @@ describe('Which drifts a change takes back, and which stay', () => {
     const drifts = [drift('a', -9n, 3n), drift('b', 0n, 9n)];
     const step = driftStep(explained(2n), undefined, drifts, observation);
     expect(step).toEqual({
-      ...{ revised: [], returned: [], merged: drifts },
+      revised: [],
+      returned: [],
+      merged: drifts,
       opened: { range: range(2n), suspectedAt: undefined },
     });
   });
@@ -339,7 +351,8 @@ it.each<[string, [bigint, bigint?][], bigint, string[]]>([
 it('What takes back one drift narrows the others', () => {
   const drifts = [drift('a', -5n), drift('b', 20n, 30n)];
   expect(driftStep(unexplained(22n, 24n), suspicion(5n), drifts, observation)).toEqual({
-    ...{ revised: [{ drift: drifts[1], range: range(22n, 24n) }], returned: [drifts[0]] },
+    revised: [{ drift: drifts[1], range: range(22n, 24n) }],
+    returned: [drifts[0]],
   });
 });
 
@@ -362,7 +375,10 @@ describe('What changes that became known late explain (read lag 1,000)', () => {
     windowTo: at((from ?? 10_000) + 10_000),
   });
   const late = (operationId: string, amount: bigint, from = 15_000, to = from): LateChange => ({
-    ...{ operationId, amount, from: at(from), to: at(to) },
+    operationId,
+    amount,
+    from: at(from),
+    to: at(to),
   });
   type Drift = ReturnType<typeof windowed>;
   type Found = [id: string, by: string[], rest: Range | undefined][];

@@ -119,7 +119,10 @@ it('With too many possible operations the difference has the bounds of their sum
   ];
   const found = compareBalance(150n, expectation(100n, many), range(-2n, 3n));
   expect(found).toEqual({
-    ...{ result: 'explained', unique: false, quiet: false, shown: [] },
+    result: 'explained',
+    unique: false,
+    quiet: false,
+    shown: [],
     difference: range(-2n, 3n),
   });
   const at = (balance: bigint) => compareBalance(balance, expectation(100n, many), range(0n));

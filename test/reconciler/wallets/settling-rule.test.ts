@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type Doubts, heldBy } from '../../../src/reconciler/wallets/settling-rule.ts';
 
 const executed = (id: string, effect: bigint, at = 100) => ({
-  ...{ id, effect, sentAt: at - 10, tookEffectAt: at },
+  id,
+  effect,
+  sentAt: at - 10,
+  tookEffectAt: at,
 });
 const drift = (id: string, min: bigint, max = min, windowTo = 200) => ({ id, min, max, windowTo });
 const unknown = (id: string, effect: bigint, until = 200) => ({ id, effect, until });

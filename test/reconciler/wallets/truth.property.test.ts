@@ -178,14 +178,15 @@ class World {
       extraData: null,
     };
     this.unreported.push({
-      ...{
-        kind: 'give',
-        txAppNo: 1n,
-        txLogNo: number(),
-        txHash: null,
-        occurredAt: rig.clock.now(),
-      },
-      ...{ reference: null, operationId: null, distinct: true, body: '{}' },
+      kind: 'give',
+      txAppNo: 1n,
+      txLogNo: number(),
+      txHash: null,
+      occurredAt: rig.clock.now(),
+      reference: null,
+      operationId: null,
+      distinct: true,
+      body: '{}',
       fields: { ...none, operationNo: 7n, toAddr: this.addr(to), amount: n },
     });
     rig.clock.advance(agoMs);

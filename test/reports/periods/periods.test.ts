@@ -88,8 +88,12 @@ describe('A fact that arrives late', () => {
     const { content: closedDay } = await close(START, END);
     const id = await lateGive(7, { reason_type: 'forgotten' });
     await world.operation({
-      ...{ recorded_at: isoText(END), sent_at: isoText(END), answered_at: isoText(END) },
-      ...{ effective_at: isoText(END), to_addr: addr(7), amount: 1 },
+      recorded_at: isoText(END),
+      sent_at: isoText(END),
+      answered_at: isoText(END),
+      effective_at: isoText(END),
+      to_addr: addr(7),
+      amount: 1,
     });
     await world.post();
     const next = await reportOf(END, END + DAY);
@@ -124,7 +128,12 @@ describe('A fact that arrives late', () => {
     const next = (await reportOf(END, END + DAY)).content;
     const lines = next.prior_period.listed.filter((line) => line.operation_id === id);
     expect(lines.map(({ kind }) => kind)).toEqual([
-      ...['reversal', 'reversal', 'reversal', 'transfer', 'transfer', 'transfer'],
+      'reversal',
+      'reversal',
+      'reversal',
+      'transfer',
+      'transfer',
+      'transfer',
     ]);
     for (const { name, opening, prior_period } of next.roll_forward) {
       const before = closedDay.roll_forward.find((row) => row.name === name)?.closing ?? 0;
@@ -207,13 +216,24 @@ describe('A close that takes long', () => {
 describe('The database itself', () => {
   const insert = (columns: object) =>
     world.insert('periods', {
-      ...{ id: 'per_x', period_from: isoText(END), period_to: isoText(END + HOUR), last_batch: 0 },
-      ...{ known_at: isoText(END), closed_by: 'ann', closed_at: isoText(END), decision: 1 },
+      id: 'per_x',
+      period_from: isoText(END),
+      period_to: isoText(END + HOUR),
+      last_batch: 0,
+      known_at: isoText(END),
+      closed_by: 'ann',
+      closed_at: isoText(END),
+      decision: 1,
       ...columns,
     });
   const act = (period_id: string, action: string, by: string) =>
     world.insert('period_actions', {
-      ...{ period_id, action, by, at: isoText(END), key_id: 'key', reason: 'because' },
+      period_id,
+      action,
+      by,
+      at: isoText(END),
+      key_id: 'key',
+      reason: 'because',
     });
 
   it('refuses gaps, overlaps, foreign reports, and every change', async () => {
@@ -235,7 +255,11 @@ describe('The database itself', () => {
     await expect(act(id, 'signed', 'bob')).rejects.toMatchObject({ code: 'TH007' });
     await expect(
       world.insert('approvals', {
-        ...{ subject: id, n: 1, proposed_by: 'ann', owner: 'ann', key_id: 'key' },
+        subject: id,
+        n: 1,
+        proposed_by: 'ann',
+        owner: 'ann',
+        key_id: 'key',
         at: isoText(END),
       }),
     ).rejects.toMatchObject({ code: '23514' });

@@ -71,17 +71,23 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
       return {
         ...fields,
         writes: writes.map((step) => ({
-          ...{ at: instantText(step.at), writes: step.writes, open: step.open },
-          ...{ not_executed: step.notExecuted, answer_p95_ms: step.answerP95Ms },
+          at: instantText(step.at),
+          writes: step.writes,
+          open: step.open,
+          not_executed: step.notExecuted,
+          answer_p95_ms: step.answerP95Ms,
         })),
         attempts: attempts.map(attemptOutput),
         polling: polling.map((step) => ({
-          ...{ at: instantText(step.at), requests_per_s: step.requestsPerS },
-          ...{ allowed_per_s: step.allowedPerS, expected_delay_ms: step.expectedDelayMs },
+          at: instantText(step.at),
+          requests_per_s: step.requestsPerS,
+          allowed_per_s: step.allowedPerS,
+          expected_delay_ms: step.expectedDelayMs,
           oldest_poll_ms: step.oldestPollMs,
         })),
         service: changes.map(({ at, state }, n) => ({
-          ...{ from: instantText(Math.max(at, since)), state },
+          from: instantText(Math.max(at, since)),
+          state,
           to: instantText(changes[n + 1]?.at ?? Math.max(now, at)),
         })),
       };

@@ -32,7 +32,10 @@ export function addAlerts(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
     parsePosition: idPosition('alr'),
     list: (_, page) => listAlerts(db, page),
     output: ({ id, rule, raisedAt, detail }) => ({
-      ...{ id, rule, raised_at: instantText(raisedAt), detail },
+      id,
+      rule,
+      raised_at: instantText(raisedAt),
+      detail,
     }),
     position: ({ id }) => id,
   });

@@ -32,8 +32,13 @@ export function addAudit(router: Router, { audit }: Pick<ApiDeps, 'audit'>): voi
     parsePosition: numberPosition,
     list: (_, { after: before, limit }) => audit.list({ before, limit }),
     output: ({ id, at, owner, keyId, action, detail, result }) => ({
-      ...{ n: id.toString(), at: instantText(at), owner, key_id: keyId, action },
-      ...{ detail: detail as Record<string, unknown>, result },
+      n: id.toString(),
+      at: instantText(at),
+      owner,
+      key_id: keyId,
+      action,
+      detail: detail as Record<string, unknown>,
+      result,
     }),
     position: ({ id }) => id,
   });

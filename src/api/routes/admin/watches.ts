@@ -233,7 +233,9 @@ function makeWork({ observer }: Deps, action: Action, { caller, dryRun }: Stream
     action === 'add' ? (['added', 'watched'] as const) : (['removed', 'not_watched'] as const);
   const tally = { lines: 0, done: 0, unchanged: 0, refused: 0 };
   const counts = () => ({
-    ...{ lines: tally.lines, [done]: tally.done, [unchanged]: tally.unchanged },
+    lines: tally.lines,
+    [done]: tally.done,
+    [unchanged]: tally.unchanged,
     refused: tally.refused,
   });
   // Nothing tells later batches of a dry run what earlier ones would have changed.

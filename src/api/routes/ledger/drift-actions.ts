@@ -78,7 +78,9 @@ export function addDriftActions(
     handle: ({ params: { id }, body }, by) => toOne(drifts.assign([id], body.assignee, by), id),
   });
   router.answer({
-    ...{ ...many, path: '/api/drifts/assign', summary: `${ASSIGN}; many at once` },
+    ...many,
+    path: '/api/drifts/assign',
+    summary: `${ASSIGN}; many at once`,
     request: z.object({ body: assignment.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.assign(body.ids, body.assignee, by)),
   });
@@ -90,7 +92,9 @@ export function addDriftActions(
     handle: ({ params: { id }, body }, by) => toOne(drifts.propose([id], inputOf(body), by), id),
   });
   router.answer({
-    ...{ ...many, path: '/api/drifts/propose', summary: `${PROPOSE}; many at once` },
+    ...many,
+    path: '/api/drifts/propose',
+    summary: `${PROPOSE}; many at once`,
     request: z.object({ body: proposal.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.propose(body.ids, inputOf(body), by)),
   });
@@ -102,7 +106,9 @@ export function addDriftActions(
     handle: ({ params: { id }, body }, by) => toOne(drifts.approve([id], body, by), id),
   });
   router.answer({
-    ...{ ...many, path: '/api/drifts/approve', summary: `${APPROVE}; many at once` },
+    ...many,
+    path: '/api/drifts/approve',
+    summary: `${APPROVE}; many at once`,
     request: z.object({ body: approval.extend({ ids }) }),
     handle: ({ body }, by) => toMany(drifts.approve(body.ids, body, by)),
   });

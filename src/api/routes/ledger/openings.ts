@@ -36,7 +36,10 @@ const addr = z
 
 export function addOpenings(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
   router.add({
-    ...{ tag: 'ledger', scope: 'read', method: 'get', path: '/api/openings' },
+    tag: 'ledger',
+    scope: 'read',
+    method: 'get',
+    path: '/api/openings',
     summary: 'List the openings of wallets',
     request: z.object({ query: z.strictObject({ addr }) }),
     response: 'The wallets in the order of the request',

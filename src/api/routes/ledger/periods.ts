@@ -92,7 +92,9 @@ export function addPeriods(
   { db, periods, wake }: Pick<ApiDeps, 'db' | 'periods' | 'wake'>,
 ): void {
   router.list({
-    ...{ tag: 'periods', scope: 'read', path: '/api/periods' },
+    tag: 'periods',
+    scope: 'read',
+    path: '/api/periods',
     summary: 'List closes of periods, newest first',
     request: z.object({
       query: z.strictObject({ ...paging, state: z.enum(PERIOD_STATES).optional() }),
@@ -105,7 +107,8 @@ export function addPeriods(
     position: ({ id }) => id,
   });
   router.add({
-    ...{ ...base, path: '/api/periods/close' },
+    ...base,
+    path: '/api/periods/close',
     summary: 'Close the period that begins where the last closed one ends',
     description:
       'It closes when its report is balanced, or each of its breaks is signed off. The report of ' +
@@ -131,13 +134,19 @@ export function addPeriods(
     },
   });
   router.add({
-    ...{ ...base, path: '/api/periods/{id}/sign', response: 'The period', schema: period },
+    ...base,
+    path: '/api/periods/{id}/sign',
+    response: 'The period',
+    schema: period,
     summary: 'Sign a closed period; a key of another owner than the one that closed it',
     request: z.object({ params }),
     handle: async ({ params: { id } }, by) => periodOutput(await periods.sign(id, by)),
   });
   router.add({
-    ...{ ...base, path: '/api/periods/{id}/reopen', response: 'The period', schema: period },
+    ...base,
+    path: '/api/periods/{id}/reopen',
+    response: 'The period',
+    schema: period,
     summary: 'Reopen the newest closed or signed period, with a reason',
     request: z.object({ params, body: z.strictObject({ reason: textInput(REASON_MAX) }) }),
     async handle({ params: { id }, body: { reason } }, by) {

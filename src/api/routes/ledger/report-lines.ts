@@ -38,7 +38,8 @@ const parsePosition: ParsePosition<LinePosition> = (text) => {
 
 export function addReportLines(router: Router, { reports }: Pick<ApiDeps, 'reports'>): void {
   router.list({
-    ...{ tag: 'reports', scope: 'read' as const },
+    tag: 'reports',
+    scope: 'read' as const,
     path: '/api/reports/{id}/lines',
     summary: 'List the transactions behind the totals of a report, in the order of their effect',
     request: z.object({

@@ -105,7 +105,9 @@ function parsePosition(text: string): QuarantineCursor | undefined {
 
 function quarantinedOutput({ kind, id, reason, since, amount }: Quarantined) {
   return {
-    ...{ kind, id, reason },
+    kind,
+    id,
+    reason,
     since: instantText(since),
     amount: amount === null ? null : decimalText(amount),
   };

@@ -52,23 +52,35 @@ const kind = <K extends Report['kind']>(name: K) => z.literal(name);
 export const reportInput = z
   .discriminatedUnion('kind', [
     z.strictObject({
-      ...{ kind: kind('give'), to_addr: addressInput, operation_no: decimalInput, amount },
+      kind: kind('give'),
+      to_addr: addressInput,
+      operation_no: decimalInput,
+      amount,
       ...numbered,
     }),
     z.strictObject({
-      ...{ kind: kind('receive_from'), from_addr: addressInput, amount },
-      ...{ fee_amount: decimalInput.optional(), ...numbered },
+      kind: kind('receive_from'),
+      from_addr: addressInput,
+      amount,
+      fee_amount: decimalInput.optional(),
+      ...numbered,
     }),
     z.strictObject({
-      ...{ kind: kind('transfer'), from_addr: addressInput, to_addr: addressInput, amount },
-      ...{ fee_amount: decimalInput.optional(), ...numbered },
+      kind: kind('transfer'),
+      from_addr: addressInput,
+      to_addr: addressInput,
+      amount,
+      fee_amount: decimalInput.optional(),
+      ...numbered,
     }),
     z.strictObject({ kind: kind('mint'), ...minted }),
     z.strictObject({ kind: kind('mint_sequential'), ...minted }),
     z.strictObject({ kind: kind('burn'), ...hashed }),
     z.strictObject({ kind: kind('set_extra_data'), ...hashed, extra_data: textInput(8_000) }),
     z.strictObject({
-      ...{ kind: kind('transfer_from'), from_addr: addressInput, to_addr: addressInput },
+      kind: kind('transfer_from'),
+      from_addr: addressInput,
+      to_addr: addressInput,
       ...hashed,
     }),
   ])

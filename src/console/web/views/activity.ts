@@ -95,26 +95,32 @@ function plotsOf(activity: Activity): Plotted[] {
   const seconds = (ms: number | null) => (ms === null ? null : Math.round(ms / 100) / 10);
   return [
     {
-      ...{ label: `Writes in ${per}`, times },
+      label: `Writes in ${per}`,
+      times,
       series: [
         lineOf(['all', 'mark'], writes, (row) => row.writes, 0),
         lineOf(['not executed', 'bad'], writes, (row) => row.not_executed, 0),
       ],
     },
     {
-      ...{ label: 'The service answers 95 of 100 writes within', times, unit: ' ms' },
+      label: 'The service answers 95 of 100 writes within',
+      times,
+      unit: ' ms',
       series: [lineOf(['service', 'mark'], writes, (row) => row.answer_p95_ms)],
     },
     ...attemptPlots(activity, activity.attempts),
     {
-      ...{ label: 'A change is detected within', times, unit: ' s' },
+      label: 'A change is detected within',
+      times,
+      unit: ' s',
       series: [
         lineOf(['expected mean', 'mark'], polling, (row) => seconds(row.expected_delay_ms)),
         lineOf(['at most', 'warn'], polling, (row) => seconds(row.oldest_poll_ms)),
       ],
     },
     {
-      ...{ label: 'Requests to the service per second', times },
+      label: 'Requests to the service per second',
+      times,
       series: [
         lineOf(['made', 'good'], polling, (row) => rounded(row.requests_per_s)),
         lineOf(['allowed', 'soft'], polling, (row) => rounded(row.allowed_per_s)),

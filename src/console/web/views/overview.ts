@@ -62,60 +62,79 @@ interface Task {
 
 const TASKS: readonly Task[] = [
   {
-    ...{ tone: 'bad', what: 'operations to be decided by people' },
+    tone: 'bad',
+    what: 'operations to be decided by people',
     href: '/operations?state=undecided',
     count: ({ open }) => open.operations.undecided ?? 0,
     since: ({ open }) => open.oldest_undecided_at,
   },
   {
-    ...{ tone: 'bad', what: 'open drifts', href: '/drifts' },
+    tone: 'bad',
+    what: 'open drifts',
+    href: '/drifts',
     count: ({ open }) => open.drifts,
     since: ({ open }) => open.oldest_drift_at,
   },
   {
-    ...{ tone: 'bad', what: 'vanished wallets', href: '/wallets?vanished=true' },
+    tone: 'bad',
+    what: 'vanished wallets',
+    href: '/wallets?vanished=true',
     count: ({ open }) => open.wallets_vanished,
     since: ({ open }) => open.oldest_vanished_at,
   },
   {
-    ...{ tone: 'warn', what: 'drift proposals to be approved' },
+    tone: 'warn',
+    what: 'drift proposals to be approved',
     href: '/drifts?state=proposed',
     count: ({ open }) => open.drifts_proposed,
   },
   {
-    ...{ tone: 'warn', what: 'operations of unknown outcome' },
+    tone: 'warn',
+    what: 'operations of unknown outcome',
     href: '/operations?state=unknown',
     count: ({ open }) => open.operations.unknown ?? 0,
     since: ({ open }) => open.oldest_unknown_at,
   },
   {
-    ...{ tone: 'warn', what: 'outcome proposals to be approved' },
+    tone: 'warn',
+    what: 'outcome proposals to be approved',
     href: '/operations?proposed=true',
     count: ({ open }) => open.outcomes_proposed,
   },
   {
-    ...{ tone: 'bad', what: 'failing endpoints', href: '/endpoints?failing=true' },
+    tone: 'bad',
+    what: 'failing endpoints',
+    href: '/endpoints?failing=true',
     count: ({ webhooks }) => webhooks.endpoints_failing,
   },
   {
-    ...{ tone: 'warn', what: 'deliveries failed for good', href: '/deliveries?state=exhausted' },
+    tone: 'warn',
+    what: 'deliveries failed for good',
+    href: '/deliveries?state=exhausted',
     count: ({ webhooks }) => webhooks.deliveries_exhausted,
   },
   {
-    ...{ tone: 'bad', what: 'quarantined rows', href: '/quarantine' },
+    tone: 'bad',
+    what: 'quarantined rows',
+    href: '/quarantine',
     count: ({ quarantined }) => sumOf(Object.values(quarantined)),
   },
   {
-    ...{ tone: 'warn', what: 'wallets without a recent observation', href: '/wallets?stale=true' },
+    tone: 'warn',
+    what: 'wallets without a recent observation',
+    href: '/wallets?stale=true',
     count: (status) => status.stale_wallets,
   },
   {
-    ...{ tone: 'warn', what: 'closed periods to be signed' },
+    tone: 'warn',
+    what: 'closed periods to be signed',
     href: '/periods?state=closed',
     count: ({ periods }) => periods.to_sign,
   },
   {
-    ...{ tone: 'warn', what: 'ended period to be closed', href: '/periods' },
+    tone: 'warn',
+    what: 'ended period to be closed',
+    href: '/periods',
     count: ({ periods }) => (periods.to_close_since ? 1 : 0),
     since: ({ periods }) => periods.to_close_since,
   },
@@ -238,14 +257,16 @@ function StagesCard({ stages }: { stages: Status['stages'] }) {
   const columns = [
     { head: 'Stage', of: ({ stage }: Stage) => wordsOf(stage) },
     {
-      ...{ head: 'Waiting', number: true },
+      head: 'Waiting',
+      number: true,
       of: ({ stage, waiting }: Stage) =>
         stage === 'webhooks'
           ? html`<a href="/deliveries?state=pending">${countText(waiting)}</a>`
           : countText(waiting),
     },
     {
-      ...{ head: 'Oldest', number: true },
+      head: 'Oldest',
+      number: true,
       of: ({ waiting, lag_ms: ms }: Stage) => waiting > 0 && durationText(ms),
     },
   ];
@@ -262,7 +283,8 @@ function OperationsCard({ operations }: { operations: Record<string, number> }) 
       of: ([state]: Row) => html`<${State} of=${state} />`,
     },
     {
-      ...{ head: 'Operations', number: true },
+      head: 'Operations',
+      number: true,
       of: ([state, count]: Row) =>
         html`<a href=${`/operations?state=${state}`}>${countText(count)}</a>`,
     },

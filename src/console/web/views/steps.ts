@@ -79,14 +79,17 @@ export function attemptPlots(steps: Steps, rows: readonly AttemptStep[]): Plotte
   const data = { rows, times };
   return [
     {
-      ...{ label: `Webhooks sent in ${per}`, times },
+      label: `Webhooks sent in ${per}`,
+      times,
       series: [
         lineOf(['delivered', 'good'], data, (row) => row.delivered, 0),
         lineOf(['failed', 'bad'], data, (row) => row.failed, 0),
       ],
     },
     {
-      ...{ label: 'Receivers answer within', times, unit: ' ms' },
+      label: 'Receivers answer within',
+      times,
+      unit: ' ms',
       series: [
         lineOf(['mean', 'good'], data, (row) => Math.round(row.mean_ms)),
         lineOf(['slowest', 'warn'], data, (row) => row.slowest_ms),

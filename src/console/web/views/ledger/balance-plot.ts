@@ -56,7 +56,8 @@ function seriesOf(
       { label: 'observed', colour: 'warn', values: seen },
       { label: 'ledger', colour: 'mark', values: valuesAt(ledger, times) },
       {
-        ...{ label: 'in drift', colour: 'bad' },
+        label: 'in drift',
+        colour: 'bad',
         values: times.map((time, i) => (isOpen(time) ? (seen[i] ?? null) : null)),
       },
     ],

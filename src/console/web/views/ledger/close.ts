@@ -69,7 +69,8 @@ function Close({ trial, input, done }: { trial: Trial; input: Values; done: () =
   const items = obstacles.filter(({ can_sign_off: can }) => can);
   const mustEnd = obstacles.length > items.length;
   const fields: Field[] = items.map(({ kind, subject, amount }) => ({
-    ...{ name: subject ?? '', optional: true },
+    name: subject ?? '',
+    optional: true,
     label: ['Reason to sign off', wordsOf(kind), amount && signedText(amount), subject]
       .filter(Boolean)
       .join(' · '),

@@ -45,8 +45,10 @@ export function Assign({ drifts, done }: OrderProps) {
   const [first] = drifts;
   const fields: Field[] = [
     {
-      ...{ name: 'assignee', label: 'Person', optional: true },
-      ...{ value: drifts.length === 1 ? (first?.assignee ?? '') : '' },
+      name: 'assignee',
+      label: 'Person',
+      optional: true,
+      value: drifts.length === 1 ? (first?.assignee ?? '') : '',
       hint: 'The owner of a key. Empty: no one',
     },
   ];
@@ -171,7 +173,8 @@ function linkColumn(drift: Drift, done: () => void) {
       fields=${[WHY]}
       order=${(values: object) =>
         call('POST', `/api/drifts/${drift.id}/propose`, {
-          ...{ proposal, operation_id: id },
+          proposal,
+          operation_id: id,
           ...values,
         })}
       done=${done}

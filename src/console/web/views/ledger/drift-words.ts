@@ -100,7 +100,8 @@ export function actionText(action: string, detail: unknown): unknown {
     case 'proposed':
       return html`proposed to <${ProposalText} kind=${kind} operation=${operation} />${reason}`;
     case 'approved':
-      return html`approved to <${ProposalText} kind=${kind} operation=${operation} />; another approval is needed`;
+      return html`approved to <${ProposalText} kind=${kind} operation=${operation} />; another
+        approval is needed`;
     default:
       return html`${wordsOf(action)}: ${ENDING_WORDS[action as DriftState] ?? ''}${reason}`;
   }

@@ -104,7 +104,8 @@ function Decide({ drift, path, done }: DecideProps) {
     const given = waiting.approvals.map(({ owner }) => owner);
     return html`<${Card} tone="warn" title="A proposal waits for another owner">
       <p>
-        <b>${by}</b> proposed <${Time} at=${at} /> to <${ProposalText} kind=${kind} operation=${operation} />: “${reason}”
+        <b>${by}</b> proposed <${Time} at=${at} /> to${' '}
+        <${ProposalText} kind=${kind} operation=${operation} />: “${reason}”
       </p>
       <p class="muted">${consequenceOf(kind, drift.amount, readersTexts())}</p>
       ${

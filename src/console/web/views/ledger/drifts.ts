@@ -212,7 +212,11 @@ function columnsOf(chosen: readonly string[], setChosen: (ids: readonly string[]
         of: ({ state, proposal }) =>
           html`<span>
             <${State} of=${state} />
-            ${state === 'proposed' && proposal && html` ${proposal.kind} by ${proposal.proposed_by}`}
+            ${
+              state === 'proposed' &&
+              proposal &&
+              html` ${proposal.kind} by ${proposal.proposed_by}`
+            }
           </span>`,
       },
       cause: { of: ({ cause }) => CAUSE_WORDS[cause][0] },

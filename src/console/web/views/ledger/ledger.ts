@@ -124,11 +124,13 @@ function Accounts() {
     { head: 'Kind', of: ({ kind }: AccountRow) => wordsOf(kind) },
     { head: 'Asset', of: ({ asset }: AccountRow) => wordsOf(asset) },
     {
-      ...{ head: 'Balance', number: true },
+      head: 'Balance',
+      number: true,
       of: ({ balance }: AccountRow) => html`<${Amount} of=${balance} />`,
     },
     {
-      ...{ head: 'Entries', number: true },
+      head: 'Entries',
+      number: true,
       of: ({ account, entries }: AccountRow) =>
         html`<a href=${`/ledger?show=transactions&account=${encodeURIComponent(account)}`}>
           <${Amount} of=${entries} />

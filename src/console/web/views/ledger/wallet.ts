@@ -225,7 +225,8 @@ function Observations({ list }: { list: object }) {
         [result, cause && wordsOf(cause)].filter(Boolean).join(': '),
     },
     {
-      ...{ head: 'Balance', number: true },
+      head: 'Balance',
+      number: true,
       of: ({ balance }: Observation) => html`<${Amount} of=${balance} />`,
     },
   ];

@@ -38,12 +38,28 @@ export interface OperationRow {
 }
 
 const STATES = [
-  ...['undecided', 'unknown', 'queued', 'sending', 'accepted', 'executed', 'settled'],
-  ...['not_executed', 'rejected', 'failed', 'cancelled'],
+  'undecided',
+  'unknown',
+  'queued',
+  'sending',
+  'accepted',
+  'executed',
+  'settled',
+  'not_executed',
+  'rejected',
+  'failed',
+  'cancelled',
 ];
 const KINDS = [
-  ...['give', 'receive_from', 'transfer', 'mint', 'mint_sequential', 'burn'],
-  ...['set_extra_data', 'transfer_from', 'other'],
+  'give',
+  'receive_from',
+  'transfer',
+  'mint',
+  'mint_sequential',
+  'burn',
+  'set_extra_data',
+  'transfer_from',
+  'other',
 ];
 const ADVICE: Record<string, string> = {
   undecided:
@@ -74,8 +90,12 @@ export default function Operations(_: ViewProps) {
   const more = Object.fromEntries(MORE.map((name) => [name, query.get(name) ?? '']));
   const list = useList<OperationRow>(
     withQuery('/api/operations', {
-      ...{ limit: '50', kind, proposed, ...stateOf(state ?? '') },
-      ...{ ...moreOf(more), ...filterOf(text ?? '') },
+      limit: '50',
+      kind,
+      proposed,
+      ...stateOf(state ?? ''),
+      ...moreOf(more),
+      ...filterOf(text ?? ''),
     }),
   );
   const find = (event: Event) => {

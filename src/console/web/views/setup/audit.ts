@@ -67,7 +67,11 @@ export default function Audit(_: ViewProps) {
 }
 
 const PAGES: Record<string, string> = {
-  ...{ op: 'operations', ep: 'endpoints', dlv: 'deliveries', drf: 'drifts', rep: 'reports' },
+  op: 'operations',
+  ep: 'endpoints',
+  dlv: 'deliveries',
+  drf: 'drifts',
+  rep: 'reports',
 };
 
 function valueText(name: string, value: unknown): unknown {

@@ -35,22 +35,29 @@ const SCOPES: Record<string, string> = {
 const FIELDS: readonly Field[] = [
   { name: 'name', label: 'Name', hint: 'What uses it, such as shop backend' },
   {
-    ...{ name: 'owner', label: 'Owner' },
+    name: 'owner',
+    label: 'Owner',
     hint: 'The person or team. Two approvals need two owners; idempotency keys belong to one',
   },
   ...Object.entries(SCOPES).map(
     ([name, label]): Field => ({ name: `scope_${name}`, label, type: 'check' }),
   ),
   {
-    ...{ name: 'kinds', label: 'Only these kinds of write', optional: true },
+    name: 'kinds',
+    label: 'Only these kinds of write',
+    optional: true,
     hint: 'Such as give, transfer, mint; without it every kind',
   },
   {
-    ...{ name: 'operators', label: 'Only these operators', optional: true },
+    name: 'operators',
+    label: 'Only these operators',
+    optional: true,
     hint: 'Operator numbers that a give may use, such as 1, 2',
   },
   {
-    ...{ name: 'amount_per_call', label: 'Most per write', optional: true },
+    name: 'amount_per_call',
+    label: 'Most per write',
+    optional: true,
     hint: 'In whole tokens, fee included',
   },
   { name: 'amount_per_day', label: 'Most within 24 hours', optional: true },
@@ -69,7 +76,8 @@ function keyInput(values: Values) {
     }).filter(([, value]) => value !== undefined),
   );
   return {
-    ...{ name: values.name, owner: values.owner },
+    name: values.name,
+    owner: values.owner,
     scopes: Object.keys(SCOPES).filter((scope) => values[`scope_${scope}`]),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(values.expires ? { expires_at: new Date(values.expires).toISOString() } : {}),

@@ -80,7 +80,8 @@ const COLUMNS = [
   { head: 'Why', of: ({ reason }: Quarantined) => reasonText(reason) },
   { head: 'Since', of: ({ since }: Quarantined) => html`<${Time} at=${since} />` },
   {
-    ...{ head: 'Amount', number: true },
+    head: 'Amount',
+    number: true,
     of: ({ amount }: Quarantined) => html`<${Amount} of=${amount} />`,
   },
 ];

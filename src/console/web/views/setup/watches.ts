@@ -20,7 +20,8 @@ interface Watch {
 
 const FIELDS = [
   {
-    ...{ name: 'target', label: 'Wallet, contract or token' },
+    name: 'target',
+    label: 'Wallet, contract or token',
     hint: 'A wallet as 0x…, a contract as its number, a token as contract/token such as 12/34',
   },
 ];

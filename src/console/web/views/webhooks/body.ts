@@ -20,8 +20,12 @@ function flatten(data: object, before = ''): [name: string, field: string, value
 }
 
 const PAGES: Record<string, string> = {
-  ...{ operation_id: 'operations', endpoint_id: 'endpoints', delivery_id: 'deliveries' },
-  ...{ report_id: 'reports', drift_id: 'drifts', period_id: 'periods' },
+  operation_id: 'operations',
+  endpoint_id: 'endpoints',
+  delivery_id: 'deliveries',
+  report_id: 'reports',
+  drift_id: 'drifts',
+  period_id: 'periods',
 };
 
 function shownOf(field: string, value: unknown): unknown {

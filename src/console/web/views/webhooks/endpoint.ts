@@ -182,7 +182,10 @@ function Actions({
       text="A new secret is made and shown once. The present one also signs until the overlap ends."
       fields=${[
         {
-          ...{ name: 'hours', label: 'Overlap in hours', type: 'number', value: '24' },
+          name: 'hours',
+          label: 'Overlap in hours',
+          type: 'number',
+          value: '24',
           hint: '0 ends the present secret at once',
         },
       ]}
@@ -211,8 +214,11 @@ function Actions({
 
 function fieldsOf({ url, description, event_types: types, ordering, rate_per_s: rate }: Endpoint) {
   const present: Record<string, string> = {
-    ...{ url, ordering, event_types: types.join(', ') },
-    ...{ description: description ?? '', rate_per_s: rate === null ? '' : String(rate) },
+    url,
+    ordering,
+    event_types: types.join(', '),
+    description: description ?? '',
+    rate_per_s: rate === null ? '' : String(rate),
   };
   return ENDPOINT_FIELDS.map((field) => ({ ...field, value: present[field.name] ?? '' }));
 }

@@ -12,18 +12,26 @@ export const ENDPOINT_FIELDS: readonly Field[] = [
   { name: 'url', label: 'URL of the receiver', hint: 'It answers 2xx within 15 seconds' },
   { name: 'description', label: 'Description', optional: true },
   {
-    ...{ name: 'event_types', label: 'Event types', value: '*', type: 'area' },
+    name: 'event_types',
+    label: 'Event types',
+    value: '*',
+    type: 'area',
     hint: 'Separated by commas or lines: * for all, operation.* for a group, or wallet.observed',
   },
   {
-    ...{ name: 'ordering', label: 'Order', type: 'choice' },
+    name: 'ordering',
+    label: 'Order',
+    type: 'choice',
     options: [
       ['none', 'as fast as possible, in any order'],
       ['subject', 'in order per wallet, token or operation'],
     ],
   },
   {
-    ...{ name: 'rate_per_s', label: 'Most deliveries per second', type: 'number', optional: true },
+    name: 'rate_per_s',
+    label: 'Most deliveries per second',
+    type: 'number',
+    optional: true,
     hint: 'Without a limit the receiver may get bursts',
   },
 ];
@@ -31,7 +39,9 @@ export const ENDPOINT_FIELDS: readonly Field[] = [
 /** The body of a request to create or change an endpoint. */
 export function endpointInput({ url, description, event_types, ordering, rate_per_s }: Values) {
   return {
-    ...{ url, ordering, description: description ?? null },
+    url,
+    ordering,
+    description: description ?? null,
     event_types: (event_types ?? '*').split(/[\s,]+/).filter(Boolean),
     rate_per_s: rate_per_s === undefined ? null : Number(rate_per_s),
   };
