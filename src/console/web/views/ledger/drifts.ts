@@ -213,9 +213,7 @@ function columnsOf(chosen: readonly string[], setChosen: (ids: readonly string[]
           html`<span>
             <${State} of=${state} />
             ${
-              state === 'proposed' &&
-              proposal &&
-              html` ${proposal.kind} by ${proposal.proposed_by}`
+              state === 'proposed' && proposal && html` ${proposal.kind} by ${proposal.proposed_by}`
             }
           </span>`,
       },
