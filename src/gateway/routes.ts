@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
-import type { Kind } from '../kernel/kinds.ts';
 import type { WriteFields } from '../operations/operations.ts';
+import type { Kind } from '../resources/operation.ts';
 
 /** The hosts of the service. */
 export type Host = 'base' | 'auth' | 'tx';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { decimalText, parseWhole, sumOf } from '../kernel/amounts.ts';
 import { Failure } from '../kernel/errors.ts';
-import { KINDS, type Kind, NFT_KINDS } from '../kernel/kinds.ts';
+import { KINDS, type Kind, NFT_KINDS } from '../resources/operation.ts';
 
 const decimal = z
   .string()

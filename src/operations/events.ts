@@ -1,38 +1,28 @@
-/** Operations in events and API responses: snake_case, whole numbers as decimal text. Pure. */
-import { decimalText } from '../kernel/amounts.ts';
-import type { Instant } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
-import type { EventData, EventDraft } from '../outbox/events.ts';
+/** Operations in events and API responses. Pure. */
+import type { Instant, Json } from '../kernel/values.ts';
+import type { EventDraft } from '../outbox/events.ts';
+import { operationData, type operation as operationResource } from '../resources/operation.ts';
+import type { Row, Shown } from '../resources/resource.ts';
+import { shower } from '../resources/show.ts';
 import { isFinal, type Operation } from './operation.ts';
 
-export function operationFields(operation: Operation): EventData<'operation.accepted'> {
-  const { errorClass } = operation;
+const showData = shower(operationData);
+
+export function operationFields(operation: Operation): Shown<typeof operationData> {
+  return showData(operationRow(operation));
+}
+
+/** The row of an operation as it is defined for people and programs. */
+export function operationRow(operation: Operation): Row<typeof operationResource> {
+  const { id, errorClass, errorStatus, errorCode, errorMessage, answerStatus } = operation;
   return {
-    operation_id: operation.id,
-    kind: operation.kind,
-    state: operation.state,
-    outcome: operation.outcome,
-    reference: operation.reference,
-    idempotency_key: operation.idempotencyKey,
-    from_addr: operation.fromAddr,
-    to_addr: operation.toAddr,
-    operation_no: decimalText(operation.operationNo),
-    contract_id: decimalText(operation.contractId),
-    token_id: decimalText(operation.tokenId),
-    amount: decimalText(operation.amount),
-    fee_amount: decimalText(operation.feeAmount),
-    reason_type: operation.reasonType,
-    tx_app_no: decimalText(operation.txAppNo),
-    tx_log_no: decimalText(operation.txLogNo),
-    tx_hash: operation.txHash,
-    error: errorClass
-      ? {
-          class: errorClass,
-          status: operation.errorStatus,
-          code: operation.errorCode,
-          message: operation.errorMessage,
-        }
-      : null,
+    ...operation,
+    operationId: id,
+    answeredAt: answerStatus === null ? null : operation.answeredAt,
+    error:
+      errorClass === null
+        ? null
+        : { class: errorClass, status: errorStatus, code: errorCode, message: errorMessage },
   };
 }
 

@@ -1,24 +1,23 @@
 /** Kinds of write, states, and what each state means for the ledger. Pure. */
-import type { Instant } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
-import { type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
+import type { Instant, Json } from '../kernel/values.ts';
+import {
+  type Kind,
+  NFT_KINDS,
+  type Outcome,
+  type operation,
+  type State,
+  TOKEN_KINDS,
+} from '../resources/operation.ts';
+import type { Row } from '../resources/resource.ts';
 
-export { KINDS, type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
-
-export type State =
-  | 'recorded'
-  | 'queued'
-  | 'sending'
-  | 'accepted'
-  | 'rejected'
-  | 'unknown'
-  | 'executed'
-  | 'not_executed'
-  | 'undecided'
-  | 'settled'
-  | 'failed'
-  | 'cancelled';
-export type Outcome = 'executed' | 'not_executed' | 'open';
+export {
+  KINDS,
+  type Kind,
+  NFT_KINDS,
+  type Outcome,
+  type State,
+  TOKEN_KINDS,
+} from '../resources/operation.ts';
 
 /** Not sent yet. */
 export const UNSENT_STATES: ReadonlySet<State> = new Set<State>(['recorded', 'queued']);
@@ -111,18 +110,9 @@ export interface WriteFields {
 }
 
 /** One recorded write, as every stage reads it. */
-export interface Operation extends Required<WriteFields> {
-  id: string;
-  kind: Kind;
-  state: State;
-  outcome: Outcome;
-  source: 'gateway' | 'report';
+export interface Operation extends Omit<Row<typeof operation>, 'operationId' | 'error'> {
   owner: string;
-  idempotencyKey: string | null;
-  reference: string | null;
-  txAppNo: bigint | null;
-  txLogNo: bigint | null;
-  txHash: string | null;
+  metaData: string | null;
   errorClass: string | null;
   errorStatus: number | null;
   errorCode: string | null;
@@ -130,18 +120,10 @@ export interface Operation extends Required<WriteFields> {
   /** As it is stored; see `imageOf`. */
   preImage: Json;
   evidence: Json;
-  recordedAt: Instant;
-  sentAt: Instant | null;
   sendDeadlineAt: Instant | null;
   /** End of the newest send; an answer came only if `answerStatus` is set. */
   answeredAt: Instant | null;
   answerStatus: number | null;
-  effectiveAt: Instant | null;
-  effectiveBasis: string | null;
-  settledAt: Instant | null;
-  /** When its caller stops waiting for the send; null for a caller that does not queue. */
-  expiresAt: Instant | null;
-  ambiguous: boolean;
   /** Whether the ledger contains it once posting is done. */
   inLedger: boolean;
 }

@@ -32,7 +32,7 @@ export * from './decisions/decisions.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
 export { changeFees, listLines, lockWithFees, type WriteWithFee } from './effects/fee-store.ts';
-export { endedEvent, operationFields, resolvedEvent } from './events.ts';
+export { endedEvent, operationFields, operationRow, resolvedEvent } from './events.ts';
 export {
   type Freeze,
   type FreezeCause,

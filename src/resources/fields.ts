@@ -10,6 +10,7 @@ export type Kind =
   | 'address' // 42 characters, as first written
   | 'amount' // a whole number of any size; shown as decimal text
   | 'count' // a whole number that a double holds
+  | 'digits' // a number of any size that names something; shown as decimal text
   | 'flag'
   | 'hash'
   | 'id'
@@ -89,6 +90,7 @@ function of<Row, Shown = Row>(kind: Kind) {
 export const address = of<string>('address');
 export const amount = of<bigint, string>('amount');
 export const count = of<number>('count');
+export const digits = of<bigint, string>('digits');
 export const flag = of<boolean>('flag');
 export const hash = of<string>('hash');
 export const instant = of<Instant, string>('instant');

@@ -34,7 +34,7 @@ const asItIs: Show = (value) => value;
 
 function showValue({ kind, items, fields, isDocument }: Field): Show {
   if (isDocument) return asItIs;
-  if (kind === 'amount') return (value) => decimalText(value as bigint);
+  if (kind === 'amount' || kind === 'digits') return (value) => decimalText(value as bigint);
   if (kind === 'instant') return (value) => isoText(value as Instant);
   if (kind === 'object' && fields) return showObject(fields);
   if (kind === 'list' && items) {

@@ -1,6 +1,12 @@
 /** The schemas of what `resources/` defines: of answers, and of the filters of lists. */
 import { z } from '@hono/zod-openapi';
-import type { Field, Fields, ShownOf } from '../../resources/fields.ts';
+import {
+  camelOf,
+  type Field,
+  type Fields,
+  type RowOf,
+  type ShownOf,
+} from '../../resources/fields.ts';
 import {
   addressInput,
   decimal,
@@ -42,6 +48,7 @@ function fieldSchema(field: Field): z.ZodType {
 function valueSchema({ kind, values, items, fields = {}, name, isOpen }: Field): z.ZodType {
   switch (kind) {
     case 'amount':
+    case 'digits':
       return decimal;
     case 'count':
       return z.int();
@@ -86,7 +93,10 @@ function inputOf({ kind, values, prefix, max = TEXT_MAX }: Field): z.ZodType {
     case 'address':
       return addressInput;
     case 'amount':
+    case 'digits':
       return decimalInput;
+    case 'flag':
+      return z.literal('true').transform(() => true);
     case 'hash':
       return txHashInput;
     case 'id':
@@ -98,4 +108,13 @@ function inputOf({ kind, values, prefix, max = TEXT_MAX }: Field): z.ZodType {
     default:
       return textInput(max);
   }
+}
+
+/** The filters in a query, named as in rows. */
+export function filterOf<F extends Fields>(
+  filters: F,
+  query: { [K in keyof F]?: unknown },
+): Partial<RowOf<F>> {
+  const names = Object.keys(filters).filter((name) => query[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [camelOf(name), query[name]])) as Partial<RowOf<F>>;
 }

@@ -39,7 +39,7 @@ interface Listing {
 }
 
 /** States in which an operation may have gone on elsewhere. */
-const OPEN_STATES = ['queued', 'sending', 'unknown', 'undecided'];
+const OPEN_STATES = ['queued', 'sending', 'unknown', 'undecided'] as const;
 
 export async function runRestored(options: Options): Promise<number> {
   const reason = options.release?.trim();

@@ -2,6 +2,8 @@
 import type { Queryable, Sql } from '../../db/connect.ts';
 import { addressKey, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { RowOf } from '../../resources/fields.ts';
+import type { operation } from '../../resources/operation.ts';
 import { isProposed } from '../decisions/proposed-store.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
@@ -17,22 +19,7 @@ const OPEN_STATES = [
   'undecided',
 ];
 
-export interface OperationFilter {
-  state?: string | undefined;
-  kind?: string | undefined;
-  addr?: string | undefined;
-  contractId?: bigint | undefined;
-  tokenId?: bigint | undefined;
-  txLogNo?: bigint | undefined;
-  txHash?: string | undefined;
-  idempotencyKey?: string | undefined;
-  reference?: string | undefined;
-  /** Only those whose state is not final. */
-  open?: boolean | undefined;
-  /** Only those whose proposed outcome waits for another owner. */
-  proposed?: boolean | undefined;
-  since?: Instant | undefined;
-  until?: Instant | undefined;
+export interface OperationFilter extends Partial<RowOf<typeof operation.filters>> {
   /** Continue after this id (ids sort by time), newest first. */
   before?: string | undefined;
   limit: number;

@@ -3,13 +3,13 @@
  * and cancelling a queued operation.
  */
 import { z } from '@hono/zod-openapi';
-import { type Decision, withApproval } from '../../../operations/operations.ts';
+import { type Decision, operationRow, withApproval } from '../../../operations/operations.ts';
 import { decision, OUTCOMES } from '../../../resources/decision.ts';
+import { operation } from '../../../resources/operation.ts';
 import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, textInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
-import { operation, operationOutput } from './fields.ts';
 
 const outcome = z.enum(OUTCOMES);
 const REASON_MAX = 2_000;
@@ -39,7 +39,7 @@ export function addDecisions(
     handle: async ({ params: { id }, body }, caller) =>
       decisionRow(await decisions.propose(id, body, caller)),
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/operations/{id}/approve',
@@ -51,14 +51,14 @@ export function addDecisions(
         .openapi({ description: 'The proposal to approve; any other newest proposal is refused' }),
     }),
     response: 'The operation, which the last approval that is needed has changed',
-    schema: operation,
+    answer: operation,
     async handle({ params: { id }, body }, caller) {
       const decided = await decisions.approve(id, body, caller);
       wake('ledger', 'sequencer', 'webhooks');
-      return operationOutput(decided);
+      return operationRow(decided);
     },
   });
-  router.add({
+  router.answer({
     ...base,
     scope: 'gateway',
     method: 'delete',
@@ -67,10 +67,10 @@ export function addDecisions(
     description: 'It is never sent, and its idempotency key stays used.',
     request: z.object({ params }),
     response: 'The cancelled operation',
-    schema: operation,
+    answer: operation,
     async handle({ params: { id } }, { owner, scopes }) {
       const by = { owner, admin: scopes.includes('admin') };
-      return operationOutput(await operations.cancel(id, by));
+      return operationRow(await operations.cancel(id, by));
     },
   });
 }

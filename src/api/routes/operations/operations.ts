@@ -2,144 +2,48 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import {
-  FOLLOWS,
   findOperation,
   imageOf,
-  KINDS,
   listDecisions,
   listOperations,
   listSends,
   listTransitions,
-  type Send,
-  type State,
+  operationRow,
   waitsForOf,
 } from '../../../operations/operations.ts';
-import { decision } from '../../../resources/decision.ts';
-import { shower } from '../../../resources/show.ts';
+import { operation, operationDetail } from '../../../resources/operation.ts';
 import type { ApiDeps } from '../../deps.ts';
-import {
-  addressInput,
-  anyJson,
-  decimalInput,
-  idInput,
-  instant,
-  instantInput,
-  instantText,
-  textInput,
-  txHashInput,
-} from '../../http/fields.ts';
+import { idInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { schemaOf } from '../../http/schemas.ts';
+import { filterOf, filtersOf } from '../../http/schemas.ts';
 import { decisionRow } from './decisions.ts';
-import { operation, operationOutput } from './fields.ts';
-
-const showDecision = shower(decision);
-const STATES = Object.keys(FOLLOWS) as [State, ...State[]];
-
-const detail = operation
-  .extend({
-    transitions: z.array(
-      z.object({
-        from_state: z.string().nullable(),
-        to_state: z.string(),
-        at: instant,
-        cause: z.string(),
-        evidence: anyJson,
-      }),
-    ),
-    sends: z
-      .array(
-        z.object({
-          n: z.int(),
-          started_at: instant,
-          deadline_at: instant,
-          after: z
-            .string()
-            .nullable()
-            .openapi({ description: 'Why the previous send allowed another one' }),
-        }),
-      )
-      .openapi({ description: 'Every attempt to deliver it to the service' }),
-    decisions: z.array(schemaOf(decision)),
-    waits_for: z
-      .object({ drifts: z.array(z.string()), operations: z.array(z.string()) })
-      .nullable()
-      .openapi({
-        description:
-          'Why an executed operation does not settle although its balance is explained: these ' +
-          'open drifts and unknown operations could hold the same difference',
-      }),
-    pre_image: anyJson.openapi({
-      description: 'Last observation of its wallets or token before it was sent',
-    }),
-    evidence: anyJson.openapi({
-      description: 'Why the outcome is known, if not by the answer of the service',
-    }),
-  })
-  .openapi('OperationDetail');
 
 const base = { tag: 'operations', scope: 'read' as const };
-
-const filters = z.strictObject({
-  ...paging,
-  state: z.enum(STATES).optional(),
-  kind: z.enum(KINDS).optional(),
-  addr: addressInput.optional(),
-  contract_id: decimalInput.optional(),
-  token_id: decimalInput.optional(),
-  tx_log_no: decimalInput.optional(),
-  tx_hash: txHashInput.optional(),
-  idempotency_key: textInput(1_000).optional(),
-  reference: textInput(1_000).optional(),
-  open: z
-    .literal('true')
-    .optional()
-    .openapi({ description: 'Only those whose state is not final, as `open` in the status' }),
-  proposed: z.literal('true').optional().openapi({
-    description: 'Only operations whose proposed outcome waits for another owner',
-  }),
-  since: instantInput.optional(),
-  until: instantInput.optional(),
-});
+const query = z.strictObject({ ...paging, ...filtersOf(operation.filters) });
 
 export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
-  router.list({
+  router.listOf({
     ...base,
     path: '/api/operations',
     summary: 'List operations, newest first',
-    request: z.object({ query: filters }),
-    item: operation,
+    request: z.object({ query }),
+    items: operation,
     parsePosition: idPosition('op'),
-    list: ({ query }, { after: before, limit }) =>
-      listOperations(db, {
-        state: query.state,
-        kind: query.kind,
-        addr: query.addr,
-        contractId: query.contract_id,
-        tokenId: query.token_id,
-        txLogNo: query.tx_log_no,
-        txHash: query.tx_hash,
-        idempotencyKey: query.idempotency_key,
-        reference: query.reference,
-        open: query.open === 'true',
-        proposed: query.proposed === 'true',
-        since: query.since,
-        until: query.until,
-        before,
-        limit,
-      }),
-    output: operationOutput,
+    async list({ query }, { after: before, limit }) {
+      const filter = filterOf(operation.filters, query);
+      return (await listOperations(db, { ...filter, before, limit })).map(operationRow);
+    },
     position: ({ id }) => id,
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'get',
     path: '/api/operations/{id}',
     summary: 'Read an operation with its history and evidence',
     request: z.object({ params: z.object({ id: idInput('op') }) }),
     response: 'The operation',
-    schema: detail,
+    answer: operationDetail,
     async handle({ params: { id } }) {
       const found = await findOperation(db, id);
       if (!found) throw new Failure('not_found');
@@ -149,33 +53,14 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
         listDecisions(db, id),
       ]);
       return {
-        ...operationOutput(found),
-        transitions: transitions.map(transitionOutput),
-        sends: sends.map(sendOutput),
-        decisions: decisions.map((one) => showDecision(decisionRow(one))),
-        waits_for: waitsForOf(found, transitions),
-        pre_image: imageOf(found.preImage),
+        ...operationRow(found),
+        transitions,
+        sends,
+        decisions: decisions.map(decisionRow),
+        waitsFor: waitsForOf(found, transitions),
+        preImage: imageOf(found.preImage),
         evidence: found.evidence,
       };
     },
   });
-}
-
-function transitionOutput(row: Awaited<ReturnType<typeof listTransitions>>[number]) {
-  return {
-    from_state: row.fromState,
-    to_state: row.toState,
-    cause: row.cause,
-    at: instantText(row.at),
-    evidence: row.evidence,
-  };
-}
-
-function sendOutput(row: Send) {
-  return {
-    n: row.n,
-    started_at: instantText(row.startedAt),
-    deadline_at: instantText(row.deadlineAt),
-    after: row.after,
-  };
 }

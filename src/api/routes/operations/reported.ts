@@ -11,11 +11,14 @@ import { type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import {
   type Checked,
+  operationRow,
   REPORTS_MAX,
   type Report,
   type Reported,
 } from '../../../operations/operations.ts';
+import { operation } from '../../../resources/operation.ts';
 import { problem } from '../../../resources/problem.ts';
+import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
 import { decimal, textInput } from '../../http/fields.ts';
@@ -24,7 +27,6 @@ import type { TextLine } from '../../http/ndjson.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
 import { schemaOf } from '../../http/schemas.ts';
-import { operation, operationOutput } from './fields.ts';
 import { readReport, reportInput } from './report-lines.ts';
 
 const query = z.strictObject({
@@ -39,6 +41,8 @@ const query = z.strictObject({
         'the evidence of each',
     }),
 });
+
+const showOperation = shower(operation);
 
 /** Bounds in bytes and reports. */
 const ARRAY_MAX = 10_000;
@@ -90,11 +94,11 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       200: {
         description: 'The operation if it was known or is now resolved; for many, each result',
         content: {
-          'application/json': { schema: z.union([manyResults, operation]) },
+          'application/json': { schema: z.union([manyResults, schemaOf(operation)]) },
           [NDJSON]: { schema: z.string() },
         },
       },
-      201: json('The recorded operation', operation),
+      201: json('The recorded operation', schemaOf(operation)),
       ...problemsOf('post', true, { 429: 'Too many streams are open; see Retry-After' }),
     },
     async handle({ query: { dry_run, unproved } }, c, caller, audit) {
@@ -136,7 +140,7 @@ async function answerDocument(
       throw result?.failure ?? new Failure('internal');
     });
     const isNew = only.result === 'recorded' && only.isNew;
-    return reply(c, jsonText(operationOutput(only.operation)), isNew ? 201 : 200);
+    return reply(c, jsonText(showOperation(operationRow(only.operation))), isNew ? 201 : 200);
   }
   if (document.length > ARRAY_MAX)
     throw new Failure('body_too_large', `at most ${ARRAY_MAX} reports; send more as ${NDJSON}`);

@@ -1,0 +1,170 @@
+/** An operation: a write asked of the service, or one made elsewhere that was reported. */
+import { decision } from './decision.ts';
+import {
+  address,
+  amount,
+  count,
+  digits,
+  flag,
+  hash,
+  id,
+  instant,
+  json,
+  list,
+  nullable,
+  object,
+  oneOf,
+  text,
+} from './fields.ts';
+import { resource } from './resource.ts';
+
+const TOKEN = ['give', 'receive_from', 'transfer'] as const;
+const NFT = ['mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from'] as const;
+
+/** `other` is a write on a path that the interface does not document. */
+export const KINDS = [...TOKEN, ...NFT, 'other'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Writes of service tokens, which change balances. */
+export const TOKEN_KINDS: readonly Kind[] = TOKEN;
+/** Writes of NFTs, which the chain confirms. */
+export const NFT_KINDS: readonly Kind[] = NFT;
+
+/** First those that people look for. */
+export const STATES = [
+  'undecided',
+  'unknown',
+  'recorded',
+  'queued',
+  'sending',
+  'accepted',
+  'executed',
+  'settled',
+  'not_executed',
+  'rejected',
+  'failed',
+  'cancelled',
+] as const;
+export type State = (typeof STATES)[number];
+
+export const OPERATION_OUTCOMES = ['executed', 'not_executed', 'open'] as const;
+export type Outcome = (typeof OPERATION_OUTCOMES)[number];
+
+const TEXT_MAX = 1_000;
+
+/** What its events say of it. */
+export const operationData = resource('OperationData', {
+  operation_id: id('op'),
+  kind: oneOf(KINDS),
+  state: oneOf(STATES),
+  outcome: oneOf(OPERATION_OUTCOMES),
+  reference: nullable(text()),
+  idempotency_key: nullable(text()),
+  from_addr: nullable(address(undefined, { title: 'From' })),
+  to_addr: nullable(address(undefined, { title: 'To' })),
+  operation_no: nullable(digits('Of the operator that gives', { title: 'Operator' })),
+  contract_id: nullable(digits(undefined, { title: 'Contract' })),
+  token_id: nullable(digits(undefined, { title: 'Token' })),
+  amount: nullable(amount()),
+  fee_amount: nullable(amount(undefined, { title: 'Fee' })),
+  reason_type: nullable(text(undefined, { title: 'Reason' })),
+  tx_app_no: nullable(digits('The number of the app, of which `tx_log_no` is one')),
+  tx_log_no: nullable(digits('The number that the service gave it', { title: 'Number' })),
+  tx_hash: nullable(hash(undefined, { title: 'Hash' })),
+  error: nullable(
+    object(
+      {
+        class: text('refused, not_sent, unavailable, or unknown'),
+        status: nullable(count()),
+        code: nullable(text()),
+        message: nullable(text()),
+      },
+      'Why it was rejected, or why its outcome is unknown',
+    ),
+  ),
+});
+
+export const operation = resource(
+  'Operation',
+  {
+    id: id('op'),
+    ...operationData.fields,
+    source: oneOf(['gateway', 'report'], '`report` for one that was made elsewhere'),
+    token_uri: nullable(text()),
+    extra_data: nullable(text()),
+    ambiguous: flag('Sent while another open operation could not be told apart by the balances'),
+    recorded_at: instant(undefined, { title: 'Recorded' }),
+    sent_at: nullable(instant()),
+    answered_at: nullable(instant('Null when the service did not answer or its answer was lost')),
+    settled_at: nullable(instant()),
+    effective_at: nullable(instant(undefined, { title: 'Took effect' })),
+    effective_basis: nullable(
+      text('Source of effective_at: answer, observed, reported or decision', {
+        title: 'Known from',
+      }),
+    ),
+    expires_at: nullable(
+      instant('A queued operation is not sent after this time', { title: 'Expires' }),
+    ),
+  },
+  {
+    columns: [
+      'recorded_at',
+      'id',
+      'kind',
+      'state',
+      'from_addr',
+      'to_addr',
+      'amount',
+      'tx_log_no',
+      'reference',
+    ],
+    filters: {
+      state: oneOf(STATES),
+      kind: oneOf(KINDS),
+      addr: address(),
+      contract_id: digits(),
+      token_id: digits(),
+      tx_log_no: digits(),
+      tx_hash: hash(),
+      idempotency_key: text(undefined, { max: TEXT_MAX }),
+      reference: text(undefined, { max: TEXT_MAX }),
+      open: flag('Only those whose state is not final, as `open` in the status'),
+      proposed: flag('Only operations whose proposed outcome waits for another owner'),
+      since: instant(),
+      until: instant(),
+    },
+  },
+);
+
+export const operationDetail = resource('OperationDetail', {
+  ...operation.fields,
+  transitions: list(
+    object({
+      from_state: nullable(text()),
+      to_state: text(),
+      at: instant(),
+      cause: text(),
+      evidence: json(),
+    }),
+  ),
+  sends: list(
+    object({
+      n: count(),
+      started_at: instant(),
+      deadline_at: instant(),
+      after: nullable(text('Why the previous send allowed another one')),
+    }),
+    'Every attempt to deliver it to the service',
+  ),
+  decisions: list(object(decision)),
+  waits_for: nullable(
+    object(
+      { drifts: list(id('drf')), operations: list(id('op')) },
+      'Why an executed operation does not settle although its balance is explained: these ' +
+        'open drifts and unknown operations could hold the same difference',
+    ),
+  ),
+  pre_image: json('Last observation of its wallets or token before it was sent'),
+  evidence: json('Why the outcome is known, if not by the answer of the service'),
+});
