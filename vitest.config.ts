@@ -22,18 +22,17 @@ const LONG = [
   'test/cli/{demo,export-hledger,setup}.test.ts',
   'test/cli/import/import.test.ts',
   'test/console/!(console).test.ts',
-  'test/contract/*.test.ts',
   'test/daemon/{clock-steps,delivery-process,generic-errors,master-key}.test.ts',
   'test/daemon/{report-bucket,roles}.test.ts',
   'test/db/{embedded-places,releases}.test.ts',
   'test/docker.test.ts',
-  'test/observer/{schedule/detection-delay,simulation/simulation}.test.ts',
+  'test/observer/schedule/detection-delay.test.ts',
   'test/promises/{a-restored,a-snapshot,changes-are,one-load,several-daemons}*.test.ts',
   'test/promises/safe-to-kill/{mint,nft-writes,payments,queued-give}.test.ts',
   'test/reconciler/drifts/late.property.test.ts',
-  'test/reconciler/simulation/*.test.ts',
   'test/reports/hledger.test.ts',
   'test/sandbox/control/pages.test.ts',
+  'test/tools/{contract,observe,simulate}/*.test.ts',
 ];
 /** On the server of Debian that TEST_DATABASE_URL names. */
 const DEBIAN = ['test/debian/**/*.test.ts'];

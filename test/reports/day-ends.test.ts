@@ -5,9 +5,9 @@ import { isoText } from '../../src/kernel/clock.ts';
 import { keepDayEnd, verifyLedger } from '../../src/ledger/ledger.ts';
 import { reconcile } from '../../src/reports/reconcile.ts';
 import { DEFAULT_LIMITS } from '../../src/reports/reports.ts';
-import { generateHistory, HISTORY_END } from '../bench/history/generate.ts';
 import { createDatabase } from '../harness/database.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
+import { generateHistory, HISTORY_END } from '../tools/bench/history/generate.ts';
 import { addr, balancedWorld, DAY, HOUR, START, type World } from './world.ts';
 
 const END = START + DAY;

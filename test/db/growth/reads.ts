@@ -84,7 +84,7 @@ import {
   listAttemptActivity,
 } from '../../../src/webhooks/endpoints/minutes-store.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
-import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
+import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';
 
 /** Of the stored rows: one from the middle, and one of those at the end that are open. */

@@ -3,7 +3,7 @@
  * tokens, events with deliveries and attempts, and a few operations in every open state.
  */
 import postgres from 'postgres';
-import { generateHistory, HISTORY_END } from '../../bench/history/generate.ts';
+import { generateHistory, HISTORY_END } from '../../tools/bench/history/generate.ts';
 
 export const CONTRACT = 5n;
 const ENDPOINT_UUID = '00000000-0000-7000-8000-00000000000';
