@@ -95,9 +95,11 @@ function views(sql: Sql) {
     order by c.oid::regclass::text collate "C"`;
 }
 
+/** Of each body its hash, since the migrations have it word for word. */
 function functions(sql: Sql) {
   return sql<Line[]>`
-    select rtrim(pg_get_functiondef(p.oid), E'\n') || ';' as line
+    select replace(split_part(pg_get_functiondef(p.oid), E'\nAS $function$', 1), E'\n', '')
+      || '; -- body ' || md5(p.prosrc) as line
     from pg_proc p
     where p.pronamespace in ${ours(sql)}
     order by p.oid::regprocedure::text collate "C"`;
