@@ -41,7 +41,6 @@ import { addTimeline } from './routes/operations/timeline.ts';
 
 export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
-export type { EffectiveSetting } from './routes/admin/settings.ts';
 
 const DOCUMENT = {
   openapi: '3.1.0',

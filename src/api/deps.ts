@@ -12,9 +12,10 @@ import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Periods, Reports } from '../reports/reports.ts';
+import type { Shown } from '../resources/resource.ts';
+import type { setting } from '../resources/setting.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
-import type { EffectiveSetting } from './routes/admin/settings.ts';
 
 export interface ApiDeps {
   db: Db;
@@ -57,7 +58,7 @@ export interface ApiDeps {
   /** The longest wait of a long poll, in milliseconds. */
   feedWaitMaxMs: number;
   /** What `/api/settings` lists. */
-  settings: readonly EffectiveSetting[];
+  settings: readonly Shown<typeof setting>[];
   /** The largest request body, in bytes. */
   bodyBytesMax: number;
   /** Measures the rate of requests without a key; by default the clock of the process. */

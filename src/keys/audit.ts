@@ -2,10 +2,10 @@
  * The audit trail: who changed what through the API, and when. An entry is committed before its
  * action, so that none is missing, and closed after it.
  */
-import type { Db } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import { asJson, type Db, type Queryable } from '../db/connect.ts';
+import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import * as store from './audit-store.ts';
 
 export interface AuditEntry {
   id: bigint;
@@ -28,8 +28,30 @@ export interface Audit {
 
 export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
   return {
-    begin: (entry) => store.insertAudit(db, entry, clock.now()),
-    end: (id, result) => store.closeAudit(db, id, result),
-    list: (page) => store.listAudit(db, page),
+    async begin({ owner, keyId, action, detail }) {
+      const at = isoText(clock.now());
+      const [row] = await db.sql<{ id: bigint }[]>`
+        insert into tallyhook.audit (at, owner, key_id, action, detail)
+        values (${at}, ${owner}, ${keyId}, ${action}, ${asJson(detail)}::jsonb) returning id`;
+      return must(row, 'audit entry').id;
+    },
+    async end(id, result) {
+      await db.sql`
+        update tallyhook.audit set result = ${result} where id = ${id.toString()}::bigint`;
+    },
+    async list({ before, limit }) {
+      const { sql } = db;
+      return sql<AuditEntry[]>`
+        select id, at, owner, key_id, action, detail, result from tallyhook.audit
+        where true ${before === undefined ? sql`` : sql`and id < ${before.toString()}::bigint`}
+        order by id desc limit ${limit}`;
+    },
   };
+}
+
+/** Deletes some of the entries from before; returns how many. Those of the last year stay. */
+export async function pruneAudit(db: Queryable, before: Instant): Promise<number> {
+  const [row] = await db.sql<{ removed: number }[]>`
+    select tallyhook.prune_audit(${isoText(before)}) as removed`;
+  return row?.removed ?? 0;
 }

@@ -15,8 +15,7 @@ import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
 
 export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
-export { type Audit, type AuditEntry, makeAudit } from './audit.ts';
-export { pruneAudit } from './audit-store.ts';
+export { type Audit, type AuditEntry, makeAudit, pruneAudit } from './audit.ts';
 export {
   checkLimits,
   dayLimitOf,

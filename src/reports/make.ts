@@ -14,7 +14,7 @@ import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
 import { type FileSettings, isDelivered, pathsOf } from './files/files.ts';
 import { insertFiles } from './files/store.ts';
-import type { Limits } from './params.ts';
+import type { Limits, ShownSettings } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
 import { reconcile } from './reconcile.ts';
 import type { Period } from './schedule.ts';
@@ -23,16 +23,6 @@ import * as store from './store.ts';
 export const RECONCILIATION = 'reconciliation';
 /** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
-
-/** What people are shown on a report. */
-export interface ShownSettings {
-  /** Part of the content, like the time zone. */
-  organisation?: string | undefined;
-  /** Times are shown in it, and days without a time begin in it; UTC by default. */
-  timeZone?: string | undefined;
-  /** Address of the console, to which printed reports link; not part of the content. */
-  consoleUrl?: string | undefined;
-}
 
 export interface MakingDeps {
   db: Db;

@@ -17,6 +17,16 @@ export interface Limits {
   listMax: number;
 }
 
+/** What people are shown on a report. */
+export interface ShownSettings {
+  /** Part of the content, like the time zone. */
+  organisation?: string | undefined;
+  /** Times are shown in it, and days without a time begin in it; UTC by default. */
+  timeZone?: string | undefined;
+  /** Address of the console, to which printed reports link; not part of the content. */
+  consoleUrl?: string | undefined;
+}
+
 /** Parameters as SQL takes them, with the transaction whose snapshot is read. */
 export interface ReportParams {
   tx: Tx;

@@ -16,9 +16,8 @@ import {
   type MakingDeps,
   RECONCILIATION,
   readContent,
-  type ShownSettings,
 } from './make.ts';
-import type { Limits } from './params.ts';
+import type { Limits, ShownSettings } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
 import { type LineLimits, linesOf, readLines } from './queries/lines.ts';
 import {

@@ -80,7 +80,7 @@ describe('The page of the console', () => {
   });
 
   it('Every page that has a view is served, and no other', async () => {
-    const pages = (await everything()).get('/console/pages.ts') ?? '';
+    const pages = (await everything()).get('/console/app.ts') ?? '';
     const views = /VIEWS\b[^{]*\{([\s\S]*?)\n\};/.exec(pages)?.[1] ?? '';
     const names = [...views.matchAll(/^ {2}'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
     expect(names).toContain('operations');

@@ -243,6 +243,17 @@ const cycles: Fault[] = [
       'src/ledger/batch.ts:1: imports itself by ' +
       'ledger/batch.ts → ledger/plan.ts → ledger/batch.ts, use an argument or a third file',
   },
+  {
+    fault: 'a type inside a folder',
+    files: {
+      'src/ledger/plan/batch.ts': "import { draft } from './draft.ts';",
+      'src/ledger/plan/draft.ts': "import type { Batch } from './batch.ts';",
+    },
+    finds:
+      'src/ledger/plan/batch.ts:1: imports itself by ' +
+      'ledger/plan/batch.ts → ledger/plan/draft.ts → ledger/plan/batch.ts, ' +
+      'use an argument or a third file',
+  },
 ];
 
 export const FAULTS = {

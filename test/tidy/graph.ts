@@ -22,11 +22,14 @@ export function deadFiles(tree: Tree): string[] {
     .map(({ at }) => at(0, 'no entry reaches it, use it or delete it'));
 }
 
-/** Cycles of value imports; each is reported once, at its first file, by its shortest path. */
+/**
+ * Cycles of imports, those of types included; each is reported once, at its first file, by its
+ * shortest path. A path that a process is started by is no import.
+ */
 export function cycles(tree: Tree): string[] {
   const sources = srcOf(tree);
   const next = new Map(
-    sources.map(({ path, imports }) => [path, imports.filter(({ kind }) => kind === 'value')]),
+    sources.map(({ path, imports }) => [path, imports.filter(({ kind }) => kind !== 'path')]),
   );
   const reported = new Set<string>();
   return sources.flatMap(({ path, at }) => {

@@ -14,7 +14,8 @@ import { printLine } from '../../kernel/log.ts';
 import { type Remote, streamToDaemon } from '../remote.ts';
 import { type Line, type Mapping, type MappingOptions, readMapping } from './mapping.ts';
 import { type Movements, makeMovements, makeSeenLines } from './movements.ts';
-import { proveAll, type WalletProofs } from './proofs.ts';
+import type { WalletProofs } from './proof.ts';
+import { proveAll } from './proofs.ts';
 import { csvRows, ndjsonRows } from './rows.ts';
 import {
   clearProgress,

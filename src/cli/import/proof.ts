@@ -38,6 +38,15 @@ export type Proof =
   /** Nothing is observed; the opening must be at least that. */
   | { verdict: 'unobserved'; least: bigint };
 
+/** What was proved of all wallets that a file touches. */
+export interface WalletProofs {
+  wallets: { touched: number; proved: number; unobserved: number; failed: number };
+  /** The first of those that fail. */
+  failed: FailedProof[];
+}
+
+export type FailedProof = { addr: string } & Record<string, string | number>;
+
 /** @param movements of the file, as `inOrder` sorts them */
 export function proveWallet(known: Known, movements: readonly Movement[]): Proof {
   const { opening: was, openedAt, observedAt, drift } = known;

@@ -4,16 +4,14 @@ import { Failure } from '../../kernel/errors.ts';
 import { accountKey, accountOfWallet } from '../../operations/operations.ts';
 import { callDaemon, pagesOf, type Remote } from '../remote.ts';
 import type { Movement, Movements } from './movements.ts';
-import { type Known, type Proof, proveWallet } from './proof.ts';
+import {
+  type FailedProof,
+  type Known,
+  type Proof,
+  proveWallet,
+  type WalletProofs,
+} from './proof.ts';
 import { clearProgress, showProgress } from './tally.ts';
-
-export interface WalletProofs {
-  wallets: { touched: number; proved: number; unobserved: number; failed: number };
-  /** The first of those that fail. */
-  failed: FailedProof[];
-}
-
-export type FailedProof = { addr: string } & Record<string, string | number>;
 
 const BATCH = 100;
 const LISTED_MAX = 1_000;

@@ -1,6 +1,6 @@
 /** What an import would record, added up and as text; its progress on a terminal. */
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { FailedProof, WalletProofs } from './proofs.ts';
+import type { FailedProof, WalletProofs } from './proof.ts';
 
 export interface Problem {
   code: string;

@@ -13,7 +13,38 @@ import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
-import { type Loader, NAVIGATION, VIEWS, type ViewProps } from './pages.ts';
+import { NAVIGATION, type ViewProps } from './pages.ts';
+
+type Loader = () => Promise<{ default: ComponentType<ViewProps> }>;
+
+/** The view of a list, and that of one of its subjects, by the first segment of the path. */
+const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
+  '': [() => import('./views/overview.ts')],
+  operations: [
+    () => import('./views/operations/operations.ts'),
+    () => import('./views/operations/operation.ts'),
+  ],
+  endpoints: [
+    () => import('./views/webhooks/endpoints.ts'),
+    () => import('./views/webhooks/endpoint.ts'),
+  ],
+  deliveries: [
+    () => import('./views/webhooks/deliveries.ts'),
+    () => import('./views/webhooks/delivery.ts'),
+  ],
+  events: [() => import('./views/webhooks/events.ts')],
+  watches: [() => import('./views/setup/watches.ts')],
+  keys: [() => import('./views/setup/keys.ts')],
+  quarantine: [() => import('./views/setup/quarantine.ts')],
+  settings: [() => import('./views/setup/settings.ts')],
+  audit: [() => import('./views/setup/audit.ts')],
+  drifts: [() => import('./views/ledger/drifts.ts'), () => import('./views/ledger/drift.ts')],
+  wallets: [() => import('./views/ledger/wallets.ts'), () => import('./views/ledger/wallet.ts')],
+  tokens: [() => import('./views/ledger/tokens.ts'), () => import('./views/ledger/token.ts')],
+  ledger: [() => import('./views/ledger/ledger.ts')],
+  reports: [() => import('./views/ledger/reports.ts'), () => import('./views/ledger/report.ts')],
+  periods: [() => import('./views/ledger/periods.ts')],
+};
 
 const segmentsOf = (path: string) => path.split('/').filter(Boolean).map(decoded);
 const isPage = (path: string) => path === '/' || Object.hasOwn(VIEWS, segmentsOf(path)[0] ?? '');

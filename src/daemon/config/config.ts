@@ -6,13 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import type { EffectiveSetting } from '../../api/api.ts';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { ROLES } from '../../kernel/roles.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
 import { bucketKeysOf } from './bucket-keys.ts';
-import { effectiveSettings } from './effective.ts';
+import { type EffectiveSetting, effectiveSettings } from './effective.ts';
 import { nearest } from './nearest.ts';
 import { type Settings, settingsSchema } from './settings.ts';
 

@@ -2,8 +2,11 @@
  * Lists the settings in effect and where each comes from, for people. Of a secret only whether it
  * is set is listed; a URL is listed without its login and its query. Pure.
  */
-import type { EffectiveSetting } from '../../api/api.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Shown } from '../../resources/resource.ts';
+import type { setting } from '../../resources/setting.ts';
 
+export type EffectiveSetting = Shown<typeof setting>;
 type Source = EffectiveSetting['source'];
 type Lookup = (name: string) => string | undefined;
 
@@ -82,8 +85,8 @@ function isTree(value: unknown): value is Record<string, unknown> {
 }
 
 /** Values by their path; an empty section is a value. */
-function leavesOf(tree: object, before: string[] = []): [path: string[], value: unknown][] {
-  return Object.entries(tree).flatMap(([key, value]): [string[], unknown][] => {
+function leavesOf(tree: object, before: string[] = []): [path: string[], value: Json][] {
+  return Object.entries(tree).flatMap(([key, value]): [string[], Json][] => {
     const path = [...before, key];
     const isSection = isTree(value) && Object.keys(value).length > 0;
     return isSection ? leavesOf(value, path) : [[path, value]];

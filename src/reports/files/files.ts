@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
-import type { ShownSettings } from '../make.ts';
+import type { ShownSettings } from '../params.ts';
 import { type LineLimits, readLines } from '../queries/lines.ts';
 import { FORMATS, type ReportFormat } from '../render/formats.ts';
 import { findReport, type Report, type ReportSummary } from '../store.ts';

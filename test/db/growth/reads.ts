@@ -1,7 +1,7 @@
 /** The regular reads of the stages and of the API, each as one call on stored history. */
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
-import { pruneAudit } from '../../../src/keys/audit-store.ts';
+import { pruneAudit } from '../../../src/keys/audit.ts';
 import { countUnchained } from '../../../src/ledger/chain/unchained-store.ts';
 import {
   findFeeRules,

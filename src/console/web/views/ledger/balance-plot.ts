@@ -4,13 +4,15 @@ import { readersNow } from '../../kit/format.ts';
 import { html, useMemo } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
 import type { Drift } from './drift-words.ts';
-import type { Observation, StatementLine } from './wallet.ts';
+
+type Line = { effective_at: string; amount: string };
+type Observed = { unchanged_since: string; balance: string | null };
 
 interface BalanceProps {
   /** The balance by the ledger now. */
   balance: string;
-  lines: readonly StatementLine[] | undefined;
-  observations: readonly Observation[] | undefined;
+  lines: readonly Line[] | undefined;
+  observations: readonly Observed[] | undefined;
   drifts: readonly Drift[] | undefined;
 }
 
@@ -30,8 +32,8 @@ type Steps = { at: number; value: number | null }[];
 
 function seriesOf(
   balance: bigint,
-  lines: readonly StatementLine[],
-  observations: readonly Observation[],
+  lines: readonly Line[],
+  observations: readonly Observed[],
   drifts: readonly Drift[],
   now: number,
 ) {
@@ -65,7 +67,7 @@ function seriesOf(
 }
 
 /** Backwards from the balance now, in the order in which the entries took effect. */
-function ledgerSteps(balance: bigint, lines: readonly StatementLine[]): Steps {
+function ledgerSteps(balance: bigint, lines: readonly Line[]): Steps {
   const newestFirst = lines.toSorted((a, b) => at(b.effective_at) - at(a.effective_at));
   let after = balance;
   const steps: Steps = newestFirst.map(({ effective_at, amount }) => {

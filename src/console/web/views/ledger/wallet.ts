@@ -24,7 +24,7 @@ import { BalancePlot } from './balance-plot.ts';
 import { type Drift, Sentence } from './drift-words.ts';
 import { type Wallet, WalletState } from './wallets.ts';
 
-export interface StatementLine {
+interface StatementLine {
   transaction_id: string;
   effective_at: string;
   kind: string;
@@ -37,7 +37,7 @@ export interface StatementLine {
   balance_after: string;
 }
 
-export interface Observation {
+interface Observation {
   id: string;
   unchanged_since: string;
   ended_at: string;

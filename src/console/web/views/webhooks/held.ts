@@ -4,15 +4,20 @@ import { Order } from '../../kit/dialog.ts';
 import { Card } from '../../kit/elements.ts';
 import { countText } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
-import type { Delivery } from './deliveries.ts';
 import type { Endpoint } from './health.ts';
+
+/** What orders need to know of a delivery. */
+interface Owed {
+  id: string;
+  attempts: number;
+}
 
 const COUNTED_MAX = 500;
 
 /** How many, as far as they are counted. */
 function useCount(endpointId: string, state: string) {
   const path = `/api/deliveries?endpoint_id=${endpointId}&state=${state}&limit=${COUNTED_MAX}`;
-  const { data } = useData<Page<Delivery>>(path, 10_000);
+  const { data } = useData<Page<Owed>>(path, 10_000);
   const rows = data?.data ?? [];
   return { rows, text: `${data?.next_cursor ? 'more than ' : ''}${countText(rows.length)}` };
 }
@@ -73,7 +78,7 @@ export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () 
 }
 
 /** Ends deliveries whose every attempt failed, so that they wait for nobody. */
-export function GiveUp({ rows, done }: { rows: readonly Delivery[]; done: () => void }) {
+export function GiveUp({ rows, done }: { rows: readonly Owed[]; done: () => void }) {
   return html`<${OrderForEach}
     label=${`Give up ${countText(rows.length)}`}
     rows=${rows}
@@ -92,7 +97,7 @@ function OrderForEach({
   done,
 }: {
   label: string;
-  rows: readonly Delivery[];
+  rows: readonly Owed[];
   action: 'retry' | 'cancel';
   text: string;
   done: () => void;
