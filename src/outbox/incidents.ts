@@ -5,7 +5,7 @@
 import type { Db } from '../db/connect.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
-import type { EventType } from './events.ts';
+import type { EventType } from '../resources/events.ts';
 import { feedBounds, listFeed, lockReader, moveReader } from './store.ts';
 
 const INCIDENTS: Partial<Record<EventType, 'info' | 'warn' | 'error'>> = {

@@ -11,7 +11,6 @@ import { partsOf } from './event-parts.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
-export { exampleOf } from './event-examples.ts';
 export { cursorBefore, type FeedPage, type FeedQuery, findEvent, readFeed } from './feed.ts';
 export { logIncidents } from './incidents.ts';
 export {

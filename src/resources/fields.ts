@@ -47,6 +47,8 @@ export interface Field<Row = never, Shown = unknown> {
   readonly isDocument?: boolean;
   /** The greatest length of a text in requests. */
   readonly max?: number;
+  /** As it is shown; see `example.ts`. */
+  readonly example?: unknown;
   /** Only for types: neither is ever set. */
   readonly types?: (row: Row) => Shown;
 }
@@ -76,7 +78,7 @@ export type ShownOf<F extends Fields> = Flat<
   }
 >;
 
-type More = Pick<Field, 'title' | 'unit' | 'max'>;
+type More = Pick<Field, 'title' | 'unit' | 'max' | 'example'>;
 
 /** A kind of field; its description and more are the arguments. */
 function of<Row, Shown = Row>(kind: Kind) {
@@ -143,6 +145,15 @@ export function document<F extends Fields>(
     ShownOf<F>,
     ShownOf<F>
   >;
+}
+
+/** Any members, such as evidence. */
+export function record(
+  description?: string,
+  more: More = {},
+): Field<Record<string, unknown>, Record<string, unknown>> {
+  const own = of<Record<string, unknown>>('object')(description, more);
+  return { ...own, fields: {}, isOpen: true, isDocument: true };
 }
 
 interface Named<F> {

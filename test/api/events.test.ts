@@ -1,8 +1,9 @@
 /** The pull feed and the list of event types. */
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/kernel/json.ts';
-import { EVENTS, type EventType } from '../../src/outbox/events.ts';
+import { schemaOf } from '../../src/api/http/schemas.ts';
 import { findEvent, sequence } from '../../src/outbox/outbox.ts';
+import { bodyOf } from '../../src/resources/event.ts';
+import { EVENT_TYPES } from '../../src/resources/events.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 
@@ -175,11 +176,15 @@ describe('The feed as server-sent events', () => {
 
 it('Every event type is listed with a schema and a valid example', async () => {
   const { body } = await api.call('GET', '/api/event-types');
-  expect(body.data.map(({ type }) => type)).toEqual(Object.keys(EVENTS));
-  for (const { type, schema, example } of body.data) {
-    const { data } = parseJson(JSON.stringify(example)) as { data: unknown };
-    const parsed = EVENTS[type as EventType].data.strict().safeParse(data);
-    expect(parsed.error?.issues ?? [], String(type)).toEqual([]);
+  expect(body.data.map(({ type }) => type)).toEqual(EVENT_TYPES);
+  const { webhooks } = (await api.call('GET', '/api/openapi.json')).body;
+  expect(Object.keys(webhooks as object)).toEqual(EVENT_TYPES);
+  for (const [n, { type, schema, example }] of body.data.entries()) {
+    const { data, ...envelope } = bodyOf(EVENT_TYPES[n] ?? 'endpoint.test');
+    const strict = schemaOf({ fields: envelope })
+      .extend({ data: schemaOf({ fields: data.fields ?? {} }).strict() })
+      .strict();
+    expect(strict.safeParse(example).error?.issues ?? [], String(type)).toEqual([]);
     expect(schema).toMatchObject({ type: 'object', properties: { type: { const: type } } });
   }
 });

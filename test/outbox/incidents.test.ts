@@ -29,7 +29,9 @@ it('Each incident is logged once by one of several daemons, without the URL of a
     previous: 'active',
     current: 'maintenance',
     start: null,
+    start_text: null,
     end: '2026-01-10T02:00:00Z',
+    end_text: null,
     message: 'an upgrade',
   };
   const drift = {
@@ -38,6 +40,8 @@ it('Each incident is logged once by one of several daemons, without the URL of a
     amount: '-5',
     amount_min: '-5',
     amount_max: '-5',
+    cause: 'made_elsewhere' as const,
+    counterpart: null,
   };
   const window = { window_from: null, window_to: '2026-01-10T00:00:00Z', evidence: {} };
   await emitDrafts(

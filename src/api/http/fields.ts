@@ -11,7 +11,7 @@ import { type IdPrefix, isId } from '../../kernel/ids.ts';
 export const decimal = z
   .string()
   .regex(/^-?\d+$/)
-  .openapi({ description: 'A whole number of any size in decimal digits', example: '1200' });
+  .meta({ description: 'A whole number of any size in decimal digits', example: '1200' });
 
 /** A number of the service: decimal digits, not negative; read as bigint. */
 export const decimalInput = z
@@ -30,7 +30,7 @@ export const anyJson = z.unknown();
 
 export const instant = z
   .string()
-  .openapi({ format: 'date-time', example: '2026-01-31T09:00:00.000Z' });
+  .meta({ format: 'date-time', example: '2026-01-31T09:00:00.000Z' });
 
 /** An instant as epoch milliseconds; Postgres has no year 0, RFC 3339 no year 10000. */
 export const instantInput = z

@@ -177,7 +177,15 @@ export function makeRouter(routerDeps: RouterDeps) {
       ),
     );
   }
-  return { add, answer, list, listOf, raw };
+  /** Documents what a receiver of webhooks gets. */
+  function webhook(name: string, description: string, schema: z.ZodType): void {
+    const request = { body: { required: true, content: { 'application/json': { schema } } } };
+    const responses = { 200: { description: 'Any status 2xx: the receiver has it' } };
+    const tags = ['events'];
+    const config = { method: 'post' as const, path: name, tags, description, request, responses };
+    deps.app.openAPIRegistry.registerWebhook(config);
+  }
+  return { add, answer, list, listOf, raw, webhook };
 }
 
 /** The fields of a request that its audit entry keeps; others may hold secrets. */

@@ -42,7 +42,7 @@ function fieldSchema(field: Field): z.ZodType {
   let schema = valueSchema(field);
   if (isNullable && field.kind !== 'json') schema = schema.nullable();
   if (isOptional) schema = schema.optional();
-  return description === undefined ? schema : schema.openapi({ description });
+  return description === undefined ? schema : schema.describe(description);
 }
 
 function valueSchema({ kind, values, items, fields = {}, name, isOpen }: Field): z.ZodType {
@@ -65,7 +65,7 @@ function valueSchema({ kind, values, items, fields = {}, name, isOpen }: Field):
     case 'object':
       return schemaOf({ fields, name, isOpen });
     case 'one-of':
-      return z.enum(values as [string, ...string[]]);
+      return values?.length === 1 ? z.literal(values[0]) : z.enum(values as [string, ...string[]]);
     default:
       return z.string();
   }

@@ -10,8 +10,8 @@ import { isId } from '../../kernel/ids.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
-import { EVENTS, type EventType } from '../../outbox/events.ts';
-import { exampleOf } from '../../outbox/outbox.ts';
+import { exampleOfEvent } from '../../resources/event.ts';
+import { EVENT_TYPES } from '../../resources/events.ts';
 import { makeKey, parseKey, signedHeaders } from '../../webhooks/webhooks.ts';
 import { type Remote, readDaemon } from '../remote.ts';
 
@@ -63,12 +63,11 @@ export async function runTrigger(
   type: string,
   options: Receiver & { forwardTo: string },
 ): Promise<number> {
-  if (!(type in EVENTS))
-    throw new Failure('bad_setting', `${type}: one of ${Object.keys(EVENTS).join(', ')}`);
-  const example = exampleOf(type as EventType);
+  const known = EVENT_TYPES.find((one) => one === type);
+  if (!known) throw new Failure('bad_setting', `${type}: one of ${EVENT_TYPES.join(', ')}`);
   const forward = forwarderOf(options);
   if (forward && options.secret === undefined) printLine(`signed with ${forward.secret}`);
-  const data = jsonText({ ...example, timestamp: isoText(systemClock.now()) });
+  const data = jsonText({ ...exampleOfEvent(known), timestamp: isoText(systemClock.now()) });
   return (await show({ id: '', type, data }, forward, undefined)) ? 0 : 1;
 }
 

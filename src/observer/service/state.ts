@@ -5,7 +5,7 @@
  * of its maintenance status is one voice, and decides alone only while nothing else is read.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { EventType } from '../../outbox/events.ts';
+import type { EventType } from '../../resources/events.ts';
 
 export type ServiceState = 'active' | 'announced' | 'maintenance' | 'unreachable';
 

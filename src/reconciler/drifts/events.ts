@@ -2,7 +2,8 @@
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { EventData, EventDraft } from '../../outbox/events.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { EventData } from '../../resources/events.ts';
 import type { Drift } from './store.ts';
 
 type Changed =

@@ -10,7 +10,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import { type Kind, type Operation, UNSENT_STATES } from '../../operations/operations.ts';
-import type { EventType } from '../../outbox/events.ts';
+import type { EventType } from '../../resources/events.ts';
 
 export const COMPLETE = 1;
 export const FAILED = 3;

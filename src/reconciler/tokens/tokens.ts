@@ -14,7 +14,8 @@ import {
   PENDING_STATES,
   SETTLING_STATES,
 } from '../../operations/operations.ts';
-import type { EventDraft, EventType } from '../../outbox/events.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { EventType } from '../../resources/events.ts';
 import type { Deps } from '../deps.ts';
 import { nextPollOf, waitFor } from '../resolution.ts';
 import { findToken, saveToken, type Token } from '../store.ts';

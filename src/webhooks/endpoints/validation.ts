@@ -1,6 +1,6 @@
 /** Validation of an endpoint's fields before they are stored. Pure; errors name the field. */
 import { Failure } from '../../kernel/errors.ts';
-import { isEventPattern } from '../../outbox/events.ts';
+import { isEventPattern } from '../../resources/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
 import { ORDERINGS, type Ordering } from './endpoint.ts';
 import { SCHEMES, type Scheme } from './signing.ts';

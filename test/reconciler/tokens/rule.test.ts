@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Operation, State } from '../../../src/operations/operations.ts';
-import type { EventType } from '../../../src/outbox/events.ts';
 import {
   causeOf,
   changesOf,
@@ -11,6 +10,7 @@ import {
   shows,
   tokenStateOf,
 } from '../../../src/reconciler/tokens/rule.ts';
+import type { EventType } from '../../../src/resources/events.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {

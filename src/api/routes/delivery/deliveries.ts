@@ -1,7 +1,7 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
-import { EVENTS, type EventType } from '../../../outbox/events.ts';
+import { EVENT_TYPES } from '../../../resources/events.ts';
 import type { Attempt, Delivery } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
@@ -17,7 +17,6 @@ import type { Router } from '../../http/router.ts';
 import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
 
 const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
-const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
 
 const delivery = z
   .object({
@@ -74,7 +73,7 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
         ...paging,
         endpoint_id: idInput('ep').optional(),
         event_id: idInput('evt').optional(),
-        event_type: z.enum(TYPES).optional(),
+        event_type: z.enum(EVENT_TYPES).optional(),
         state: z.enum(STATES).optional(),
         since: instantInput.optional(),
         until: instantInput.optional(),

@@ -6,36 +6,23 @@
 import { z } from '@hono/zod-openapi';
 import type { Db } from '../../../db/connect.ts';
 import { Failure } from '../../../kernel/errors.ts';
-import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
-import {
-  cursorBefore,
-  exampleOf,
-  type FeedPage,
-  findEvent,
-  makeTail,
-} from '../../../outbox/outbox.ts';
+import type { Json } from '../../../kernel/json.ts';
+import { cursorBefore, type FeedPage, findEvent, makeTail } from '../../../outbox/outbox.ts';
+import { bodyOf, event, eventTypes, exampleOfEvent } from '../../../resources/event.ts';
+import { EVENT_TYPES, EVENTS, isEventPattern } from '../../../resources/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { answerEventStream, EVENT_STREAM, type StreamPage } from '../../http/event-stream.ts';
-import { anyJson } from '../../http/fields.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
+import { schemaOf } from '../../http/schemas.ts';
 
 const TYPES_MAX = 50;
 /** After so long without an event a stream says that it is alive. */
 const STREAM_WAIT_MS = 15_000;
 
-const event = z
-  .object({
-    id: z.string(),
-    type: z.string(),
-    timestamp: z.string(),
-    data: z.record(z.string(), anyJson),
-  })
-  .openapi('Event');
-
 const feed = z.object({
-  data: z.array(event),
+  data: z.array(schemaOf(event)),
   next_cursor: z.string().openapi({ description: 'The cursor of the next request; never null' }),
 });
 
@@ -87,15 +74,6 @@ const feedQuery = z.strictObject({
     }),
 });
 
-const eventType = z
-  .object({
-    type: z.string(),
-    description: z.string(),
-    schema: anyJson.openapi({ description: 'JSON Schema of the body' }),
-    example: event,
-  })
-  .openapi('EventType');
-
 const base = { method: 'get' as const, tag: 'events', scope: 'read' as const };
 
 export function addEvents(
@@ -145,22 +123,31 @@ export function addEvents(
     path: '/api/events/{id}',
     summary: 'Read one event',
     request: z.object({ params: z.object({ id: z.string().max(60) }) }),
-    responses: { 200: json('The event as webhooks carry it', event), ...problemsOf('get', false) },
+    responses: {
+      200: json('The event as webhooks carry it', schemaOf(event)),
+      ...problemsOf('get', false),
+    },
     async handle({ params: { id } }, c) {
       const body = await findEvent(deps.db, id);
       if (body === undefined) throw new Failure('not_found', `no stored event ${id}`);
       return reply(c, body);
     },
   });
-  const types = (Object.keys(EVENTS) as EventType[]).map(eventTypeOutput);
+  const data = EVENT_TYPES.map((type) => {
+    const { description } = EVENTS[type];
+    const body = schemaOf({ fields: bodyOf(type) });
+    router.webhook(type, description, body);
+    const schema = z.toJSONSchema(body) as Json;
+    return { type, description, schema, example: exampleOfEvent(type) };
+  });
   router.add({
     ...base,
     path: '/api/event-types',
     summary: 'List event types with a description, a JSON Schema and an example',
     request: z.object({}),
     response: 'All event types',
-    schema: z.object({ data: z.array(eventType) }),
-    handle: () => ({ data: types }),
+    schema: schemaOf(eventTypes),
+    handle: () => ({ data }),
   });
 }
 
@@ -173,15 +160,4 @@ async function beginOf(db: Db, cursor: string, last: number | undefined): Promis
 function streamPageOf({ rows, cursor }: FeedPage): StreamPage {
   const events = rows.map(({ seq, type, body }) => ({ id: `${seq}`, type, data: body }));
   return { events, id: cursor };
-}
-
-function eventTypeOutput(type: EventType) {
-  const { description, data } = EVENTS[type];
-  const body = z.object({
-    id: z.string(),
-    type: z.literal(type),
-    timestamp: z.string().describe('When it happened, as far as known; RFC 3339 in UTC'),
-    data,
-  });
-  return { type, description, schema: z.toJSONSchema(body), example: exampleOf(type) };
 }

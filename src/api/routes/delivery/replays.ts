@@ -1,6 +1,6 @@
 /** `/api/replays` and `/api/endpoints/{id}/replay`: events of a time, sent to an endpoint again. */
 import { z } from '@hono/zod-openapi';
-import { isEventPattern } from '../../../outbox/events.ts';
+import { isEventPattern } from '../../../resources/events.ts';
 import { COUNTED_MAX, type Replay, WHICH } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instant, instantInput, instantText } from '../../http/fields.ts';

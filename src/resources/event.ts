@@ -1,0 +1,46 @@
+/** The body of an event, as webhooks and the feed carry it, and the catalogue of event types. */
+import { EVENT_TYPES, EVENTS, type EventType } from './events.ts';
+import { exampleOf } from './example.ts';
+import {
+  count,
+  type Fields,
+  id,
+  instant,
+  json,
+  list,
+  object,
+  oneOf,
+  record,
+  text,
+} from './fields.ts';
+import { resource } from './resource.ts';
+
+export const event = resource('Event', {
+  id: id('evt'),
+  type: text(),
+  timestamp: instant('When it happened, as far as known; RFC 3339 in UTC'),
+  data: record(),
+});
+
+/** The body of events of one type. */
+export function bodyOf(type: EventType) {
+  const own: Fields = EVENTS[type].data;
+  const data = object({ ...own, subject_seq: count('Gap-free from 1 per subject') });
+  return { ...event.fields, type: oneOf([type]), data };
+}
+
+export const eventTypes = resource('EventTypes', {
+  data: list(
+    object({
+      type: oneOf(EVENT_TYPES),
+      description: text(),
+      schema: json('JSON Schema of the body'),
+      example: object(event),
+    }),
+  ),
+});
+
+export function exampleOfEvent(type: EventType) {
+  const { data, ...rest } = exampleOf(bodyOf(type));
+  return { ...rest, data: { ...data, ...EVENTS[type].example } };
+}
