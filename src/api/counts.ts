@@ -12,8 +12,8 @@ import {
   countStaleWallets,
   countVanished,
   type OpenDrifts,
-  type QuarantineKind,
 } from '../reconciler/reconciler.ts';
+import type { QuarantineKind } from '../resources/quarantine.ts';
 import { countPending } from '../webhooks/webhooks.ts';
 
 /** A larger number is not counted further. */

@@ -48,17 +48,13 @@ export {
   type OpenDrifts,
   summarizeDrifts,
 } from './drifts/summary-store.ts';
-export { releaseQuarantined } from './quarantine/quarantine.ts';
 export {
   countQuarantined,
   listQuarantined,
   listReleases,
-  QUARANTINE_KINDS,
   type QuarantineCursor,
-  type Quarantined,
-  type QuarantineKind,
-  type Release,
-} from './quarantine/store.ts';
+  releaseQuarantined,
+} from './quarantine/quarantine.ts';
 export {
   dropResolvedCandidates,
   findToken,

@@ -52,14 +52,7 @@ export type Outcome = (typeof OPERATION_OUTCOMES)[number];
 
 const TEXT_MAX = 1_000;
 
-/** What its events say of it. */
-export const operationData = resource('OperationData', {
-  operation_id: id('op'),
-  kind: oneOf(KINDS),
-  state: oneOf(STATES),
-  outcome: oneOf(OPERATION_OUTCOMES),
-  reference: nullable(text()),
-  idempotency_key: nullable(text()),
+const parties = {
   from_addr: nullable(address(undefined, { title: 'From' })),
   to_addr: nullable(address(undefined, { title: 'To' })),
   operation_no: nullable(digits('Of the operator that gives', { title: 'Operator' })),
@@ -68,6 +61,25 @@ export const operationData = resource('OperationData', {
   amount: nullable(amount()),
   fee_amount: nullable(amount(undefined, { title: 'Fee' })),
   reason_type: nullable(text(undefined, { title: 'Reason' })),
+};
+
+/** What is asked of the service; the kind of a write decides which of them it has. */
+export const writeFields = {
+  ...parties,
+  token_uri: nullable(text()),
+  meta_data: nullable(text()),
+  extra_data: nullable(text()),
+};
+
+/** What its events say of it. */
+export const operationData = resource('OperationData', {
+  operation_id: id('op'),
+  kind: oneOf(KINDS),
+  state: oneOf(STATES),
+  outcome: oneOf(OPERATION_OUTCOMES),
+  reference: nullable(text()),
+  idempotency_key: nullable(text()),
+  ...parties,
   tx_app_no: nullable(digits('The number of the app, of which `tx_log_no` is one')),
   tx_log_no: nullable(digits('The number that the service gave it', { title: 'Number' })),
   tx_hash: nullable(hash(undefined, { title: 'Hash' })),
@@ -90,8 +102,8 @@ export const operation = resource(
     id: id('op'),
     ...operationData.fields,
     source: oneOf(['gateway', 'report'], '`report` for one that was made elsewhere'),
-    token_uri: nullable(text()),
-    extra_data: nullable(text()),
+    token_uri: writeFields.token_uri,
+    extra_data: writeFields.extra_data,
     ambiguous: flag('Sent while another open operation could not be told apart by the balances'),
     recorded_at: instant(undefined, { title: 'Recorded' }),
     sent_at: nullable(instant()),
@@ -168,3 +180,32 @@ export const operationDetail = resource('OperationDetail', {
   pre_image: json('Last observation of its wallets or token before it was sent'),
   evidence: json('Why the outcome is known, if not by the answer of the service'),
 });
+
+/** As a file has operations: the columns of `finance_v1.operations`, then further fields. */
+export const operationExport = {
+  ...operation,
+  columns: [
+    'operation_id',
+    'kind',
+    'state',
+    'outcome',
+    'tx_app_no',
+    'tx_log_no',
+    'tx_hash',
+    'from_addr',
+    'to_addr',
+    'operation_no',
+    'contract_id',
+    'token_id',
+    'amount',
+    'fee_amount',
+    'reason_type',
+    'reference',
+    'sent_at',
+    'answered_at',
+    'settled_at',
+    'effective_at',
+    'recorded_at',
+    'source',
+  ] satisfies (keyof typeof operation.fields)[],
+};

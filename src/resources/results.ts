@@ -1,6 +1,7 @@
 /** What became of each of many that were acted on at once. */
 import { drift } from './drift.ts';
-import { id, list, nullable, object } from './fields.ts';
+import { amount, count, id, list, nullable, object, oneOf, optional, text } from './fields.ts';
+import { STATES } from './operation.ts';
 import { problem } from './problem.ts';
 import { resource } from './resource.ts';
 
@@ -9,4 +10,25 @@ export const driftResults = resource('DriftResults', {
     object({ id: id('drf'), drift: nullable(object(drift)), problem: nullable(object(problem)) }),
     'Each drift as it is now, or why it stayed as it was',
   ),
+});
+
+export const reportResult = resource('ReportResult', {
+  line: count('Number of the report, from 1'),
+  result: oneOf(['recorded', 'known', 'refused']),
+  operation_id: nullable(id('op')),
+  state: nullable(oneOf(STATES)),
+  problem: nullable(object(problem, 'Why the report was refused')),
+  effects: optional(
+    list(
+      object({ account: text(), amount: amount() }),
+      'Of a dry run: by how much it would change each account',
+    ),
+  ),
+});
+
+export const reportResults = resource('ReportResults', {
+  data: list(object(reportResult)),
+  recorded: count(),
+  known: count(),
+  refused: count(),
 });

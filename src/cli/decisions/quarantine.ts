@@ -1,23 +1,17 @@
 /** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
 import { isId } from '../../kernel/ids.ts';
-import { parseJson } from '../../kernel/json.ts';
+import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import { quarantined, type release } from '../../resources/quarantine.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../remote.ts';
-
-interface Row {
-  kind: string;
-  id: string;
-  reason: string;
-  since: string;
-  amount: string | null;
-}
+import { lineOf } from '../table.ts';
 
 export async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
-  const data = await listAll<Row>(options, '/api/quarantine');
-  if (options.json) printLine(JSON.stringify({ data }));
+  const data = await listAll<Shown<typeof quarantined>>(options, '/api/quarantine');
+  if (options.json) printLine(jsonText({ data }));
   else if (data.length === 0) printLine('Nothing is quarantined');
-  for (const { since, kind, id, amount, reason } of options.json ? [] : data)
-    printLine(`${since}  ${kind}  ${id}  ${amount ?? '-'}  ${reason}`);
+  for (const row of options.json ? [] : data) printLine(lineOf(quarantined, row));
   return 0;
 }
 
@@ -30,7 +24,7 @@ export async function releaseQuarantine(
     path: '/api/quarantine/release',
     body: { kind: kindOf(id), id, reason: options.reason },
   });
-  const { problem } = parseJson(text) as { problem: string };
+  const { problem } = JSON.parse(text) as Shown<typeof release>;
   printLine(options.json ? text : `Released ${id}, which was quarantined for: ${problem}`);
   return 0;
 }

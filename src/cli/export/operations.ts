@@ -11,33 +11,9 @@ import { isoText, systemClock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
 import { csvCell } from '../../reports/reports.ts';
+import { operationExport } from '../../resources/operation.ts';
 import { callDaemon, type Remote } from '../remote.ts';
 
-/** The columns of finance_v1.operations in their order, then further fields of the API. */
-const COLUMNS = [
-  'operation_id',
-  'kind',
-  'state',
-  'outcome',
-  'tx_app_no',
-  'tx_log_no',
-  'tx_hash',
-  'from_addr',
-  'to_addr',
-  'operation_no',
-  'contract_id',
-  'token_id',
-  'amount',
-  'fee_amount',
-  'reason_type',
-  'reference',
-  'sent_at',
-  'answered_at',
-  'settled_at',
-  'effective_at',
-  'recorded_at',
-  'source',
-];
 const LINE_COLUMNS = [
   'effective_at',
   'transaction_id',
@@ -97,7 +73,7 @@ export function exportOperations(options: OperationOptions): Promise<number> {
   return exportRows(options, {
     path: '/api/operations',
     query,
-    columns: COLUMNS,
+    columns: operationExport.columns,
     what: 'operations',
   });
 }

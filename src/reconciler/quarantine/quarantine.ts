@@ -2,12 +2,71 @@
  * What is quarantined, of the ledger and of the reconciler, and its release by a person: it is
  * tried again, and the release is recorded in the same commit.
  */
-import type { Db } from '../../db/connect.ts';
-import type { Instant } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import type { Db, Queryable, Sql } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { Failure, must } from '../../kernel/errors.ts';
 import { releasePosting } from '../../ledger/ledger.ts';
 import { releaseObservation } from '../../observer/observer.ts';
-import { insertRelease, type QuarantineKind, type Release } from './store.ts';
+import type { QuarantineKind, quarantined, release } from '../../resources/quarantine.ts';
+import type { Row } from '../../resources/resource.ts';
+
+type Quarantined = Row<typeof quarantined>;
+type Release = Row<typeof release>;
+
+/** The place of a quarantined thing in the list. */
+export type QuarantineCursor = Pick<Quarantined, 'since' | 'kind' | 'id'>;
+
+/** Everything quarantined after a cursor, newest first. */
+export async function listQuarantined(
+  { sql }: Queryable,
+  { after, limit }: { after: QuarantineCursor | undefined; limit: number },
+): Promise<Quarantined[]> {
+  const { since, kind, id } = after ?? { since: 0, kind: '', id: '' };
+  const cursor = sql`(${isoText(since)}::timestamptz, ${kind}::text, ${id}::text)`;
+  const page = after
+    ? sql`where (x.since, x.kind, x.id) < ${cursor} order by 1 desc, 2 desc, 3 desc limit ${limit}`
+    : sql`order by 1 desc, 2 desc, 3 desc limit ${limit}`;
+  return sql<Quarantined[]>`
+    select since, kind, id, reason, amount from (
+      (select since, kind, id, reason, amount from (
+        select d.quarantined_at as since, 'operation' as kind, d.operation_id as id,
+          d.quarantine_reason as reason, o.amount
+        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id
+        where d.quarantined_at is not null and d.quarantine_reason is not null) x ${page})
+      union all
+      (select since, kind, id, reason, amount from (
+        select requested_at as since, 'posting_request' as kind, id, problem as reason, amount
+        from tallyhook.posting_requests where posted_at is null and problem is not null) x ${page})
+      union all
+      (select since, kind, id, reason, amount from (
+        select requested_at as since, 'observed_holder' as kind, id::text as id,
+          problem as reason, null::numeric as amount
+        from tallyhook.observed_holders where problem is not null) x ${page})
+      union all
+      (select since, kind, id, reason, amount from (
+        select process_at as since, 'observation' as kind, target as id, problem as reason,
+          null::numeric as amount
+        from tallyhook.unprocessed_observations where problem is not null) x ${page})
+    ) x order by since desc, kind desc, id desc limit ${limit}`;
+}
+
+/** How many of each kind are quarantined, counted up to `max`. */
+export async function countQuarantined(
+  { sql }: Queryable,
+  max: number,
+): Promise<Record<QuarantineKind, number>> {
+  const rows = await sql<{ counts: Record<QuarantineKind, number> }[]>`
+    select jsonb_build_object(
+      'operation', (select count(*) from (select from tallyhook.due_postings
+        where quarantined_at is not null and quarantine_reason is not null limit ${max}) x),
+      'posting_request', (select count(*) from (select from tallyhook.posting_requests
+        where posted_at is null and problem is not null limit ${max}) x),
+      'observed_holder', (select count(*) from (select from tallyhook.observed_holders
+        where problem is not null limit ${max}) x),
+      'observation', (select count(*) from (select from tallyhook.unprocessed_observations
+        where problem is not null limit ${max}) x)) as counts`;
+  return must(rows[0], 'counts').counts;
+}
 
 /**
  * Releases one posting or observation: the ledger posts it, even with the number of another app, or
@@ -27,8 +86,27 @@ export function releaseQuarantined(
         : await releasePosting(tx, kind, id);
     if (problem === undefined)
       throw new Failure('not_found', `no quarantined ${kind} ${id}; see GET /api/quarantine`);
-    const { owner: releasedBy, keyId: releasedKey } = by;
-    const release = { kind, subject: id, problem, releasedAt: at, releasedBy, releasedKey, reason };
-    return insertRelease(tx, release);
+    const rows = await tx.sql<Release[]>`
+      insert into tallyhook.quarantine_releases (kind, subject, problem, released_at, released_by,
+        released_key, reason)
+      values (${kind}, ${id}, ${problem}, ${isoText(at)}, ${by.owner}, ${by.keyId}, ${reason})
+      returning ${releaseColumns(tx.sql)}`;
+    return must(rows[0], 'release');
   });
+}
+
+function releaseColumns(sql: Sql) {
+  return sql`id as n, kind, subject as id, problem, released_at, released_by, reason`;
+}
+
+/** Releases before an id, newest first. */
+export async function listReleases(
+  { sql }: Queryable,
+  { before, limit }: { before: bigint | undefined; limit: number },
+): Promise<Release[]> {
+  return sql<Release[]>`
+    select ${releaseColumns(sql)}
+    from tallyhook.quarantine_releases
+    where ${before === undefined ? sql`true` : sql`id < ${before.toString()}::bigint`}
+    order by id desc limit ${limit}`;
 }

@@ -4,7 +4,6 @@
  */
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { decimalText } from '../../../kernel/amounts.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
@@ -17,11 +16,12 @@ import {
   type Reported,
 } from '../../../operations/operations.ts';
 import { operation } from '../../../resources/operation.ts';
-import { problem } from '../../../resources/problem.ts';
+import type { Row } from '../../../resources/resource.ts';
+import { reportResult, reportResults } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
-import { decimal, textInput } from '../../http/fields.ts';
+import { textInput } from '../../http/fields.ts';
 import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import type { TextLine } from '../../http/ndjson.ts';
 import { problemsOf } from '../../http/problems.ts';
@@ -43,28 +43,13 @@ const query = z.strictObject({
 });
 
 const showOperation = shower(operation);
+const showResult = shower(reportResult);
 
 /** Bounds in bytes and reports. */
 const ARRAY_MAX = 10_000;
 const LINE_MAX = 65_536;
 const LINES_MAX = 100_000;
 const STREAMS_MAX = 2;
-
-const counts = { recorded: z.int(), known: z.int(), refused: z.int() };
-const lineResult = z
-  .object({
-    line: z.int().openapi({ description: 'Number of the report, from 1' }),
-    result: z.enum(['recorded', 'known', 'refused']),
-    operation_id: z.string().nullable(),
-    state: z.string().nullable(),
-    problem: schemaOf(problem).nullable().openapi({ description: 'Why the report was refused' }),
-    effects: z
-      .array(z.object({ account: z.string(), amount: decimal }))
-      .optional()
-      .openapi({ description: 'Of a dry run: by how much it would change each account' }),
-  })
-  .openapi('ReportResult');
-const manyResults = z.object({ data: z.array(lineResult), ...counts }).openapi('ReportResults');
 
 type Deps = Pick<
   ApiDeps,
@@ -94,7 +79,7 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       200: {
         description: 'The operation if it was known or is now resolved; for many, each result',
         content: {
-          'application/json': { schema: z.union([manyResults, schemaOf(operation)]) },
+          'application/json': { schema: z.union([schemaOf(reportResults), schemaOf(operation)]) },
           [NDJSON]: { schema: z.string() },
         },
       },
@@ -152,12 +137,12 @@ async function answerDocument(
 
 async function recordArray(deps: Deps, document: readonly Json[], caller: Caller) {
   const tally = { recorded: 0, known: 0, refused: 0 };
-  const data: object[] = [];
+  const data: ReturnType<typeof showResult>[] = [];
   for (let start = 0; start < document.length; start += REPORTS_MAX) {
     const results = await record(deps, document.slice(start, start + REPORTS_MAX), caller);
     for (const [n, reported] of results.entries()) {
       tally[reported.result]++;
-      data.push(resultOutput(start + n + 1, reported));
+      data.push(showResult(resultOf(start + n + 1, reported)));
     }
   }
   return { data, ...tally };
@@ -203,22 +188,18 @@ async function each<R>(
   });
 }
 
-function resultOutput(line: number, reported: Reported | Checked) {
+function resultOf(line: number, reported: Reported | Checked): Row<typeof reportResult> {
   const { result } = reported;
+  const base = { line, result, operationId: null, state: null, problem: null };
   if (result === 'refused') {
     const { failure } = reported;
     const id = failure.members.operation_id;
     const operationId = typeof id === 'string' ? id : null;
-    return { line, result, operation_id: operationId, state: null, problem: problemOf(failure) };
+    return { ...base, operationId, problem: problemOf(failure) };
   }
-  if ('effects' in reported) {
-    const effects = reported.effects.map(({ account, amount }) => {
-      return { account, amount: decimalText(amount) };
-    });
-    return { line, result, operation_id: null, state: null, problem: null, effects };
-  }
-  const { id, state } = reported.operation;
-  return { line, result, operation_id: id, state, problem: null };
+  if ('effects' in reported) return { ...base, effects: reported.effects };
+  const { id: operationId, state } = reported.operation;
+  return { ...base, operationId, state };
 }
 
 interface Stream {
@@ -249,7 +230,7 @@ function answerStream(c: Context, deps: Deps, { by, audit, dryRun, ended }: Stre
           write(
             results.map((reported, n) => {
               tally[reported.result]++;
-              return resultOutput(lines[n]?.line ?? 0, reported);
+              return showResult(resultOf(lines[n]?.line ?? 0, reported));
             }),
           );
         }

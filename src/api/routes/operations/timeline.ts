@@ -4,7 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import type { Db } from '../../../db/connect.ts';
-import { decimalText, wholeOf } from '../../../kernel/amounts.ts';
+import { wholeOf } from '../../../kernel/amounts.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { listMovementsOf, listTransactions } from '../../../ledger/ledger.ts';
@@ -20,90 +20,21 @@ import {
   type Operation,
 } from '../../../operations/operations.ts';
 import { listSubjectEvents, type SubjectEvent } from '../../../outbox/outbox.ts';
-import type { Delivery } from '../../../webhooks/webhooks.ts';
+import { PART_MAX, timeline } from '../../../resources/timeline.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { decimal, idInput, instant, instantText } from '../../http/fields.ts';
+import { idInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 
 const TARGETS_MAX = 8;
-const OBSERVATIONS_MAX = 20;
-const POSTINGS_MAX = 20;
-const EVENTS_MAX = 20;
-const DELIVERIES_MAX = 20;
 const TRANSITIONS_MAX = 50;
 /** An event is recorded with the change that it reports: at once, or when a long pass commits. */
 const EVENT_AFTER_MS = 60_000;
-
-const timeline = z
-  .object({
-    observations: z
-      .array(
-        z.object({
-          id: z.string(),
-          target: z.string(),
-          unchanged_since: instant,
-          started_at: instant,
-          ended_at: instant,
-          result: z.enum(['seen', 'absent', 'inconclusive']),
-          balance: decimal.nullable().openapi({ description: 'Of a wallet' }),
-          owner: z.string().nullable().openapi({ description: 'Of a token' }),
-        }),
-      )
-      .openapi({
-        description:
-          'Of each wallet and token of the operation: the last one before it was sent, and the ' +
-          `newest ${OBSERVATIONS_MAX} until it settled, in the order of time`,
-      }),
-    postings: z
-      .array(
-        z.object({
-          transaction_id: decimal,
-          kind: z.string(),
-          reverses: decimal.nullable(),
-          recorded_at: instant,
-          entries: z.array(z.object({ account: z.string(), amount: decimal })),
-        }),
-      )
-      .openapi({ description: `The newest ${POSTINGS_MAX} transactions of the ledger` }),
-    movements: z.array(
-      z.object({
-        kind: z.string(),
-        from_addr: z.string().nullable(),
-        to_addr: z.string().nullable(),
-        recorded_at: instant,
-      }),
-    ),
-    events: z
-      .array(
-        z.object({
-          id: z.string(),
-          type: z.string(),
-          recorded_at: instant,
-          deliveries: z.array(
-            z.object({
-              id: z.string(),
-              endpoint_id: z.string(),
-              state: z.string(),
-              attempts: z.int(),
-              created_at: instant,
-              finished_at: instant.nullable(),
-            }),
-          ),
-        }),
-      )
-      .openapi({
-        description:
-          `The first ${EVENTS_MAX} events of its changes of state that retention has left, ` +
-          `each with its newest ${DELIVERIES_MAX} deliveries`,
-      }),
-  })
-  .openapi('OperationTimeline');
 
 export function addTimeline(
   router: Router,
   { db, clock, webhooks }: Pick<ApiDeps, 'db' | 'clock' | 'webhooks'>,
 ): void {
-  router.add({
+  router.answer({
     tag: 'operations',
     scope: 'read',
     method: 'get',
@@ -111,40 +42,26 @@ export function addTimeline(
     summary: 'List the observations, postings, events and deliveries of an operation',
     request: z.object({ params: z.object({ id: idInput('op') }) }),
     response: 'What later stages recorded about the operation',
-    schema: timeline,
+    answer: timeline,
     async handle({ params: { id } }) {
       const operation = await findOperation(db, id);
       if (!operation) throw new Failure('not_found');
       const [observations, postings, movements, events] = await Promise.all([
         observationsOf(db, operation, clock.now()),
-        listTransactions(db, { operationId: id, limit: POSTINGS_MAX }),
-        listMovementsOf(db, id, POSTINGS_MAX),
+        listTransactions(db, { operationId: id, limit: PART_MAX }),
+        listMovementsOf(db, id, PART_MAX),
         eventsOf(db, id),
       ]);
       const deliveries = await Promise.all(
         events.map((event) =>
-          webhooks.listDeliveries({ eventId: event.id }, { before: '', limit: DELIVERIES_MAX }),
+          webhooks.listDeliveries({ eventId: event.id }, { before: '', limit: PART_MAX }),
         ),
       );
       return {
-        observations: observations.map(observationOutput),
-        postings: postings.map((row) => ({
-          transaction_id: decimalText(row.id),
-          kind: row.kind,
-          reverses: decimalText(row.reverses),
-          recorded_at: instantText(row.recordedAt),
-          entries: row.entries.map(({ account, amount }) => ({
-            account,
-            amount: decimalText(amount),
-          })),
-        })),
-        movements: movements.map((row) => ({
-          kind: row.kind,
-          from_addr: row.fromAddr,
-          to_addr: row.toAddr,
-          recorded_at: instantText(row.recordedAt),
-        })),
-        events: events.map((event, n) => eventOutput(event, deliveries[n] ?? [])),
+        observations: observations.map(withShown),
+        postings: postings.map((row) => ({ ...row, transactionId: row.id })),
+        movements,
+        events: events.map((event, n) => ({ ...event, deliveries: deliveries[n] ?? [] })),
       };
     },
   });
@@ -161,9 +78,7 @@ async function observationsOf(
   const before = { unchangedSince: (settledAt ?? now) + 1, id: '' };
   const targets = await targetsOf(db, operation);
   const series = await Promise.all(
-    targets.map((target) =>
-      listObservationsBefore(db, target, { before, limit: OBSERVATIONS_MAX }),
-    ),
+    targets.map((target) => listObservationsBefore(db, target, { before, limit: PART_MAX })),
   );
   return series
     .flatMap((rows) => {
@@ -196,37 +111,17 @@ async function eventsOf(db: Db, id: string): Promise<SubjectEvent[]> {
     if (last && at <= last.until) last.until = at + EVENT_AFTER_MS;
     else spans.push({ from: at, until: at + EVENT_AFTER_MS });
   }
-  return listSubjectEvents(db, `operation:${id}`, spans, EVENTS_MAX);
+  return listSubjectEvents(db, `operation:${id}`, spans, PART_MAX);
 }
 
-function observationOutput(row: StoredObservation) {
+/** With the balance or the owner that its record shows. */
+function withShown(row: StoredObservation) {
   const { record } = row;
   const members = record !== null && typeof record === 'object' && !Array.isArray(record);
   const { balance, owner } = members ? record : {};
   return {
-    id: row.id,
-    target: row.target,
-    unchanged_since: instantText(row.unchangedSince),
-    started_at: instantText(row.startedAt),
-    ended_at: instantText(row.endedAt),
-    result: row.result,
-    balance: decimalText(wholeOf(balance)),
+    ...row,
+    balance: wholeOf(balance) ?? null,
     owner: typeof owner === 'string' ? owner : null,
-  };
-}
-
-function eventOutput(event: SubjectEvent, deliveries: readonly Delivery[]) {
-  return {
-    id: event.id,
-    type: event.type,
-    recorded_at: instantText(event.recordedAt),
-    deliveries: deliveries.map((row) => ({
-      id: row.id,
-      endpoint_id: row.endpointId,
-      state: row.state,
-      attempts: row.attempts,
-      created_at: instantText(row.createdAt),
-      finished_at: instantText(row.finishedAt),
-    })),
   };
 }

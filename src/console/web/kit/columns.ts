@@ -1,7 +1,8 @@
 /** The columns of a list of a resource, as its definition has them. */
 import { cellText } from '../../../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../../../resources/resource.ts';
-import { Amount, Time } from './elements.ts';
+import { Amount, Code, Time, WalletLink } from './elements.ts';
+import { wordsOf } from './format.ts';
 import { html } from './html.ts';
 
 export interface Column<Row> {
@@ -28,5 +29,8 @@ function cellOf(kind: string, value: unknown): unknown {
   if (value === null || value === undefined) return '';
   if (kind === 'instant') return html`<${Time} at=${value} />`;
   if (kind === 'amount') return html`<${Amount} of=${value} />`;
+  if (kind === 'address') return html`<${WalletLink} addr=${value} />`;
+  if (kind === 'hash') return html`<${Code} text=${value} />`;
+  if (kind === 'one-of') return wordsOf(String(value));
   return cellText(value);
 }

@@ -8,12 +8,7 @@ import { call, Problem, useList, withQuery } from '../../kit/api.ts';
 import { type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
 import { Code, ListTable } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
-import {
-  AMOUNT_COLUMN,
-  type OperationRow,
-  REFERENCE_COLUMN,
-  WRITE_COLUMNS,
-} from '../operations/operations.ts';
+import { type Operation, operationColumns } from '../operations/operations.ts';
 import { type Drift, readersTexts } from './drift-words.ts';
 
 type Results = Shown<typeof driftResults>;
@@ -121,16 +116,13 @@ export function Approve({ drifts, done }: OrderProps) {
   />`;
 }
 
-interface FoundOperation extends OperationRow {
-  answered_at: string | null;
-  settled_at: string | null;
-}
+const OPERATION_COLUMNS = operationColumns(['recorded_at', 'kind', 'state', 'amount', 'reference']);
 
 /** A search for the operation that explains the drift; only one of exactly its effect is taken. */
 export function LinkSearch({ drift, done }: { drift: Drift; done: () => void }) {
   const [text, setText] = useState('');
   const filter = /^\d+$/.test(text) ? { tx_log_no: text } : { reference: text };
-  const list = useList<FoundOperation>(
+  const list = useList<Operation>(
     withQuery('/api/operations', { limit: '5', addr: drift.addr, ...filter }),
   );
   const find = (event: Event) => setText(valuesOf(event).text ?? '');
@@ -143,14 +135,14 @@ export function LinkSearch({ drift, done }: { drift: Drift; done: () => void }) 
     </form>
     <${ListTable}
       list=${list}
-      keyOf=${({ id }: OperationRow) => id}
+      keyOf=${({ id }: Operation) => id}
       empty="No operation of this wallet matches."
-      columns=${[...WRITE_COLUMNS, AMOUNT_COLUMN, REFERENCE_COLUMN, linkColumn(drift, done)]}
+      columns=${[...OPERATION_COLUMNS, linkColumn(drift, done)]}
     />`;
 }
 
 /** The ledger had counted it when the drift was confirmed, so it cannot explain the drift. */
-function wasCounted(row: FoundOperation, { opened_at: opened }: Drift): boolean {
+function wasCounted(row: Operation, { opened_at: opened }: Drift): boolean {
   const known = [row.recorded_at, row.answered_at, row.settled_at].map((at) =>
     Date.parse(at ?? ''),
   );
@@ -161,10 +153,10 @@ function linkColumn(drift: Drift, done: () => void) {
   const proposal: ProposalKind = 'link';
   return {
     head: 'Link',
-    of: (row: FoundOperation) =>
+    of: (row: Operation) =>
       wasCounted(row, drift) ? html`<span class="muted">already counted</span>` : linkOrder(row),
   };
-  function linkOrder({ id }: FoundOperation) {
+  function linkOrder({ id }: Operation) {
     return html`<${Order}
       label="Propose to link"
       kind="quiet"

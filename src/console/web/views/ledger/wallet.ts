@@ -19,7 +19,7 @@ import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
-import { AMOUNT_COLUMN, type OperationRow, WRITE_COLUMNS } from '../operations/operations.ts';
+import { type Operation, operationColumns } from '../operations/operations.ts';
 import { BalancePlot } from './balance-plot.ts';
 import { type Drift, Sentence } from './drift-words.ts';
 import { type Wallet, WalletState } from './wallets.ts';
@@ -196,15 +196,10 @@ const STATEMENT_COLUMNS = [
 ];
 
 function Operations({ addr }: { addr: string }) {
-  const list = useList<OperationRow>(withQuery('/api/operations', { limit: '50', addr }));
-  const columns = [
-    ...WRITE_COLUMNS,
-    {
-      head: 'Outcome',
-      of: ({ outcome }: OperationRow) => (outcome === 'open' ? 'in flight' : wordsOf(outcome)),
-    },
-    AMOUNT_COLUMN,
-  ];
+  const list = useList<Operation>(withQuery('/api/operations', { limit: '50', addr }));
+  const columns = operationColumns(['recorded_at', 'kind', 'state', 'outcome', 'amount'], {
+    outcome: { of: ({ outcome }) => (outcome === 'open' ? 'in flight' : wordsOf(outcome)) },
+  });
   return html`<${ListTable}
     list=${list}
     columns=${columns}

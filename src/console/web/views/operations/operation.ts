@@ -1,5 +1,7 @@
 /** One operation as a story: what was asked, what happened, what it means, and what can be done. */
 
+import { type operationDetail, TOKEN_KINDS } from '../../../../resources/operation.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';
 import {
@@ -18,26 +20,9 @@ import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { evidenceWords } from './evidence-words.ts';
-import type { OperationRow } from './operations.ts';
-import { type Recorded, Timeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 
-interface Operation extends OperationRow, Recorded {
-  source: string;
-  owner: string | null;
-  idempotency_key: string | null;
-  fee_amount: string | null;
-  reason_type: string | null;
-  tx_app_no: string | null;
-  effective_at: string | null;
-  effective_basis: string | null;
-  sent_at: string | null;
-  answered_at: string | null;
-  settled_at: string | null;
-  expires_at: string | null;
-  waits_for: { drifts: string[]; operations: string[] } | null;
-  evidence: unknown;
-  pre_image: unknown;
-}
+type Operation = Shown<typeof operationDetail>;
 
 export default function OperationView({ ids }: ViewProps) {
   const path = `/api/operations/${encodeURIComponent(ids[0] ?? '')}`;
@@ -79,7 +64,6 @@ function factsOf(o: Operation): [string, unknown][] {
     ['Reason', o.reason_type],
     ['Reference', o.reference],
     ['Idempotency key', o.idempotency_key],
-    ['By', o.owner],
     ['Source', o.source],
     ['Number', o.tx_log_no && `${o.tx_app_no ?? 'our app'} / ${o.tx_log_no}`],
     ['Hash', o.tx_hash && html`<${Code} text=${o.tx_hash} whole />`],
@@ -99,7 +83,6 @@ function WaitsFor({ of }: { of: NonNullable<Operation['waits_for']> }) {
 }
 
 const RESOLVED = ['executed', 'not_executed', 'settled'];
-const TOKEN_KINDS = ['give', 'receive_from', 'transfer'];
 
 /** Two owners decide; a queued operation may be cancelled. */
 function Actions({

@@ -1,6 +1,9 @@
 /** The list of operations; search and filters are part of the address. */
 
+import { KINDS, operation, STATES } from '../../../../resources/operation.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { useList, withQuery } from '../../kit/api.ts';
+import { type Column, columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
@@ -20,47 +23,8 @@ import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-export interface OperationRow {
-  id: string;
-  kind: string;
-  state: string;
-  outcome: string;
-  from_addr: string | null;
-  to_addr: string | null;
-  operation_no: string | null;
-  contract_id: string | null;
-  token_id: string | null;
-  amount: string | null;
-  tx_log_no: string | null;
-  tx_hash: string | null;
-  reference: string | null;
-  recorded_at: string;
-}
+export type Operation = Shown<typeof operation>;
 
-const STATES = [
-  'undecided',
-  'unknown',
-  'queued',
-  'sending',
-  'accepted',
-  'executed',
-  'settled',
-  'not_executed',
-  'rejected',
-  'failed',
-  'cancelled',
-];
-const KINDS = [
-  'give',
-  'receive_from',
-  'transfer',
-  'mint',
-  'mint_sequential',
-  'burn',
-  'set_extra_data',
-  'transfer_from',
-  'other',
-];
 const ADVICE: Record<string, string> = {
   undecided:
     'Evidence does not decide these operations. Open one to propose its outcome; another approves.',
@@ -88,7 +52,7 @@ export default function Operations(_: ViewProps) {
     (name) => query.get(name) ?? '',
   );
   const more = Object.fromEntries(MORE.map((name) => [name, query.get(name) ?? '']));
-  const list = useList<OperationRow>(
+  const list = useList<Operation>(
     withQuery('/api/operations', {
       limit: '50',
       kind,
@@ -106,7 +70,8 @@ export default function Operations(_: ViewProps) {
       setQuery({ query: given, token, key, since: toIso(since), until: toIso(until) });
     }
   };
-  const options = (names: string[]) => names.map((name): [string, string] => [name, wordsOf(name)]);
+  const options = (names: readonly string[]) =>
+    names.map((name): [string, string] => [name, wordsOf(name)]);
   return html`<${View} title="Operations" lead=${ADVICE[state ?? '']}>
     <${Card}>
       <form class="filters" onSubmit=${find} role="search">
@@ -141,7 +106,7 @@ export default function Operations(_: ViewProps) {
       <${ListTable}
         list=${list}
         columns=${COLUMNS}
-        keyOf=${({ id }: OperationRow) => id}
+        keyOf=${({ id }: Operation) => id}
         empty="No operation matches. Writes through the gateway and reported ones appear here."
       />
     <//>
@@ -197,47 +162,45 @@ function MoreFilters({ values }: { values: More }) {
   </details>`;
 }
 
-function partyOf({ from_addr: from, operation_no: operator }: OperationRow) {
+function partyOf({ from_addr: from, operation_no: operator }: Operation) {
   if (from) return html`<${WalletLink} addr=${from} />`;
   return operator ? `operator ${operator}` : undefined;
 }
 
-function numberOf({ tx_log_no: number, tx_hash: hash }: OperationRow) {
+function numberOf({ tx_log_no: number, tx_hash: hash }: Operation) {
   return number ?? (hash ? html`<${Code} text=${hash} />` : undefined);
 }
 
-function whatOf(row: OperationRow) {
+function whatOf(row: Operation) {
   const { contract_id: contract, token_id: token, amount } = row;
   if (contract === null) return html`<${Amount} of=${amount} />`;
   const name = `${contract}/${token ?? 'next'}`;
   return token === null ? name : html`<a href=${`/tokens/${name}`}>token ${name}</a>`;
 }
 
-/** When, what and how far; the time leads to the operation. */
-export const WRITE_COLUMNS = [
-  {
-    head: 'Recorded',
-    of: ({ id, recorded_at: at }: OperationRow) =>
-      html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
-  },
-  { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
-  { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
-];
-export const AMOUNT_COLUMN = {
-  head: 'Amount',
-  number: true,
-  of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
-};
-export const REFERENCE_COLUMN = {
-  head: 'Reference',
-  of: ({ reference }: OperationRow) => reference,
-};
+/** These columns of operations; the time leads to the operation. */
+export function operationColumns(
+  columns: readonly (keyof Operation)[],
+  own: Record<string, Partial<Column<Operation>>> = {},
+) {
+  return columnsFor(
+    { ...operation, columns },
+    {
+      recorded_at: {
+        of: ({ id, recorded_at: at }) =>
+          html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
+      },
+      state: { of: ({ state }) => html`<${State} of=${state} />` },
+      ...own,
+    },
+  );
+}
 
-const COLUMNS = [
-  ...WRITE_COLUMNS,
-  { head: 'From', of: partyOf },
-  { head: 'To', of: ({ to_addr: to }: OperationRow) => to && html`<${WalletLink} addr=${to} />` },
-  { head: 'Amount or token', number: true, of: whatOf },
-  { head: 'Number or hash', of: numberOf },
-  REFERENCE_COLUMN,
-];
+const COLUMNS = operationColumns(
+  ['recorded_at', 'kind', 'state', 'from_addr', 'to_addr', 'amount', 'tx_log_no', 'reference'],
+  {
+    from_addr: { of: partyOf },
+    amount: { head: 'Amount or token', of: whatOf },
+    tx_log_no: { head: 'Number or hash', of: numberOf },
+  },
+);

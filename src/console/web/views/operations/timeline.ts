@@ -1,60 +1,20 @@
 /** What happened to an operation, in words and the order of time: from its intent to receivers. */
 
+import type { operationDetail } from '../../../../resources/operation.ts';
+import type { Shown } from '../../../../resources/resource.ts';
+import type { timeline } from '../../../../resources/timeline.ts';
 import { useData } from '../../kit/api.ts';
 import { Amount, Code, Failed, State, Time, WalletLink } from '../../kit/elements.ts';
 import { instantText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { causeWords } from './evidence-words.ts';
 
-export interface Recorded {
-  decisions: {
-    n: number;
-    outcome: string;
-    reason: string;
-    proposed_by: string;
-    proposed_at: string;
-    approved_by: string | null;
-    approved_at: string | null;
-  }[];
-  transitions: { at: string; from_state: string | null; to_state: string; cause: string }[];
-  sends: { n: number; started_at: string; deadline_at: string; after: string | null }[];
-}
-
-interface Observation {
-  target: string;
-  unchanged_since: string;
-  ended_at: string;
-  result: string;
-  balance: string | null;
-  owner: string | null;
-}
-interface Posting {
-  transaction_id: string;
-  kind: string;
-  reverses: string | null;
-  recorded_at: string;
-  entries: { account: string; amount: string }[];
-}
-interface Movement {
-  kind: string;
-  from_addr: string | null;
-  to_addr: string | null;
-  recorded_at: string;
-}
-interface Delivery {
-  id: string;
-  endpoint_id: string;
-  state: string;
-  attempts: number;
-  created_at: string;
-  finished_at: string | null;
-}
-interface Later {
-  observations: Observation[];
-  postings: Posting[];
-  movements: Movement[];
-  events: { id: string; type: string; recorded_at: string; deliveries: Delivery[] }[];
-}
+type Recorded = Pick<Shown<typeof operationDetail>, 'transitions' | 'sends' | 'decisions'>;
+type Later = Shown<typeof timeline>;
+type Observation = Later['observations'][number];
+type Posting = Later['postings'][number];
+type Movement = Later['movements'][number];
+type Delivery = Later['events'][number]['deliveries'][number];
 
 interface Line {
   at: string;
