@@ -108,5 +108,5 @@ export async function listReleases(
     select ${releaseColumns(sql)}
     from tallyhook.quarantine_releases
     where ${before === undefined ? sql`true` : sql`id < ${before.toString()}::bigint`}
-    order by id desc limit ${limit}`;
+    order by n desc limit ${limit}`;
 }
