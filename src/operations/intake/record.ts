@@ -6,7 +6,7 @@
 import type { Db } from '../../db/connect.ts';
 import type { Daemon, ProveDeps } from '../../db/leases.ts';
 import { isAway } from '../../db/sqlstate.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
@@ -14,18 +14,19 @@ import { newOperation, type Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
 import {
-  conflictsOf,
-  impactOf,
-  lockNamesOf,
-  OPEN_MAX,
-  type SentWrite,
-  usefulWaitMs,
-} from './conflicts.ts';
+  type Attempt,
+  firstAttempt,
+  type Intent,
+  lastAttempt,
+  nextStep,
+  type Result,
+  type Write,
+} from './attempts.ts';
+import { impactOf, lockNamesOf, OPEN_MAX, type SentWrite } from './conflicts.ts';
 import { makeWritesInFlight } from './in-flight.ts';
-import { type Candidate, intentCommits } from './intent-commits.ts';
-import type { Intent } from './store.ts';
+import { intentCommits } from './intent-commits.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
-import { makeWaitQueue, type WaitQueue } from './wait-queue.ts';
+import { makeWaitQueue } from './wait-queue.ts';
 
 /** A write that the gateway is about to send. */
 export interface NewWrite extends Omit<Intent, 'id'> {
@@ -54,18 +55,6 @@ interface Deps extends ProveDeps {
   metrics: Pick<Metrics, 'operations'>;
 }
 
-interface Waits {
-  clock: Clock;
-  settings: OperationsSettings;
-  waitQueue: WaitQueue;
-}
-
-/**
- * Retries because of new open writes that do not conflict; after that it is sent as ambiguous. A
- * write that would be refused is retried until its wait ends.
- */
-const RECHECKS_MAX = 5;
-
 export function makeIntentRecorder(deps: Deps) {
   const { db, clock, ids, settings, pause } = deps;
   const waitQueue = makeWaitQueue({
@@ -76,45 +65,42 @@ export function makeIntentRecorder(deps: Deps) {
   });
   const inFlight = makeWritesInFlight();
   const commits = intentCommits({ ...deps, inFlight });
-  const waits = { clock, settings, waitQueue };
-  let arrival = 0;
+  let arrivals = 0;
 
-  async function commitWhenPossible(candidate: Candidate): Promise<Recorded> {
-    const { intent } = candidate;
-    const endAt = clock.now() + settings.conflictWaitMs;
-    if (isHopeless(candidate, settings, inFlight.listOn(candidate.names, clock.now())))
-      candidate.known = undefined;
+  async function commitWhenPossible(write: Write, state: Attempt['state']): Promise<Recorded> {
+    const startedAt = clock.now();
+    const endAt = startedAt + settings.conflictWaitMs;
+    let attempt = firstAttempt(write, state, inFlight.listOn(write.names, startedAt), settings);
     for (;;) {
-      const result = await commits.add(candidate).catch((error) => throwCommitError(error, intent));
-      switch (result.verdict) {
-        case 'sending': {
-          const { sendDeadlineAt, known } = candidate;
-          return { id: intent.id, sendDeadlineAt, ambiguous: known === undefined };
-        }
-        case 'queued':
-          return { queued: queuedOperation(intent, candidate.at) };
-        case 'throttled':
-          return { throttledUntil: result.until };
-        case 'key_in_use':
-          return { held: await holderOf(db, intent) };
-        case 'frozen':
-          throw new Failure('frozen');
-        case 'key_used_since_backup':
-          throw new Failure('key_used_since_backup');
-        case 'day_limit':
-          throw new Failure(
-            'key_limit',
-            'amount_per_day: the write exceeds the limit of the last 24 hours',
-          );
-        case 'queue_full':
-          throw new Failure('too_many_requests', 'the request queue is full');
-        case 'others_open':
-          await waitForOpen(waits, candidate, result.open, endAt);
-          break;
-        case 'retry':
-          break;
-      }
+      const result = await commits
+        .add(attempt)
+        .catch((error) => throwCommitError(error, write.intent));
+      if (result.result === 'others_open') attempt = await afterOpen(attempt, result.open, endAt);
+      else if (result.result === 'key_in_use') return { held: await holderOf(db, write.intent) };
+      else if (result.result !== 'retry') return recordedOf(write.intent, result);
     }
+  }
+
+  /**
+   * Waits for the conflicting writes, as long as that may help; returns the next attempt.
+   * @throws Failure `shutting_down`, `wallet_outcome_pending`
+   */
+  async function afterOpen(
+    attempt: Attempt,
+    open: readonly SentWrite[],
+    endAt: Instant,
+  ): Promise<Attempt> {
+    const next = nextStep(attempt, open, { now: clock.now(), endAt }, settings);
+    if (next.step === 'try') return next.attempt;
+    if (next.step === 'wait') {
+      const woken = await waitQueue.wait(next.ids, next.ms, attempt.write.arrival);
+      if (woken === 'closed') throw new Failure('shutting_down');
+      if (woken === 'notified' && clock.now() < endAt) return { ...attempt, known: [] };
+    }
+    const last = lastAttempt(attempt, settings);
+    if (last) return last;
+    const operation_ids = next.step === 'wait' ? next.ids : open.map(({ id }) => id);
+    throw new Failure('wallet_outcome_pending', undefined, { operation_ids });
   }
 
   return {
@@ -122,10 +108,10 @@ export function makeIntentRecorder(deps: Deps) {
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
       const intent = { ...write, id: ids.next('op') };
       const impact = impactOf({ ...write, at: clock.now() }, settings.effects);
-      const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
       const names = lockNamesOf(write.kind, write.fields, impact.scope);
-      const untried = { known: [], rechecks: 0, at: 0, sendDeadlineAt: 0, arrival: arrival++ };
-      return commitWhenPossible({ ...impact, intent, names, state, sendWithinMs, ...untried });
+      const arrival = arrivals++;
+      const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
+      return commitWhenPossible({ ...impact, intent, names, sendWithinMs, arrival }, state);
     },
     /** The outcome of a send is durable. Wakes the writes that wait for an operation that ended. */
     concluded({ id, state }: Operation): void {
@@ -136,22 +122,38 @@ export function makeIntentRecorder(deps: Deps) {
   };
 }
 
+/** @throws Failure when it was refused */
+function recordedOf(
+  intent: Intent,
+  result: Exclude<Result, { result: 'others_open' | 'retry' | 'key_in_use' }>,
+): Recorded {
+  switch (result.result) {
+    case 'sending': {
+      const { sendDeadlineAt, ambiguous } = result;
+      return { id: intent.id, sendDeadlineAt, ambiguous };
+    }
+    case 'queued':
+      return { queued: queuedOperation(intent, result.at) };
+    case 'throttled':
+      return { throttledUntil: result.until };
+    case 'day_limit':
+      throw new Failure(
+        'key_limit',
+        'amount_per_day: the write exceeds the limit of the last 24 hours',
+      );
+    case 'queue_full':
+      throw new Failure('too_many_requests', 'the request queue is full');
+    default:
+      throw new Failure(result.result);
+  }
+}
+
 async function holderOf(db: Db, { owner, idempotencyKey }: Intent): Promise<reads.KeyedOperation> {
   const key = must(idempotencyKey, 'key');
   const held = await db.single((q) => reads.findByIdempotencyKey(q, owner, key));
   // The key was released since; the caller retries.
   if (!held) throw new Failure('idempotency_in_flight');
   return held;
-}
-
-/** So many writes are in flight that it would only be refused first and then sent as ambiguous. */
-function isHopeless(
-  { intent, scope }: Candidate,
-  { refuseConflicts }: OperationsSettings,
-  inFlight: SentWrite[],
-): boolean {
-  if (refuseConflicts || intent.expiresAt !== null) return false;
-  return conflictsOf(scope, inFlight).length > OPEN_MAX;
 }
 
 function queuedOperation(intent: Intent, recordedAt: Instant): Operation {
@@ -176,47 +178,4 @@ function throwCommitError(error: unknown, { id, expiresAt }: Intent): never {
   if (expiresAt === null || !isAway(error)) throw error;
   const detail = 'it is not known whether the write was queued';
   throw new Failure('outcome_unknown', detail, { operation_id: id });
-}
-
-/**
- * Waits for the conflicting writes, as long as that may help, and prepares the candidate for its
- * next attempt.
- * @throws Failure `shutting_down`, `wallet_outcome_pending`
- */
-async function waitForOpen(
-  { clock, settings, waitQueue }: Waits,
-  candidate: Candidate,
-  open: SentWrite[],
-  endAt: Instant,
-): Promise<void> {
-  const { scope, arrival } = candidate;
-  const { conflictWaitMs, refuseConflicts } = settings;
-  const conflicts = new Set(conflictsOf(scope, open));
-  const isQueueable = candidate.intent.expiresAt !== null;
-  if (conflicts.size === 0) {
-    const isRefusable = refuseConflicts && !isQueueable && clock.now() < endAt;
-    if (candidate.rechecks++ < RECHECKS_MAX || isRefusable) {
-      candidate.known = open;
-      return;
-    }
-  } else {
-    const now = clock.now();
-    const others = open.filter(({ id }) => conflicts.has(id));
-    const usefulMs = refuseConflicts
-      ? conflictWaitMs
-      : usefulWaitMs(scope, others, now, conflictWaitMs);
-    const woken = await waitQueue.wait([...conflicts], Math.min(usefulMs, endAt - now), arrival);
-    if (woken === 'closed') throw new Failure('shutting_down');
-    if (woken === 'notified' && clock.now() < endAt) {
-      candidate.known = [];
-      return;
-    }
-  }
-  candidate.known = undefined;
-  // Its caller chose to wait longer, in the request queue.
-  if (isQueueable) candidate.state = 'queued';
-  else if (refuseConflicts) {
-    const ids = conflicts.size > 0 ? [...conflicts] : open.map(({ id }) => id);
-    throw new Failure('wallet_outcome_pending', undefined, { operation_ids: ids });
-  }
 }

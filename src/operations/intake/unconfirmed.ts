@@ -7,10 +7,10 @@
  * recorded one must stay. An intent that is dropped here becomes `unknown` like any abandoned send.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import type { Attempt } from './store.ts';
+import type { Intent } from './attempts.ts';
 
 export interface UnconfirmedIntents {
-  add(attempts: readonly Attempt[], at: Instant): void;
+  add(intents: readonly Pick<Intent, 'id' | 'expiresAt'>[], at: Instant): void;
   /** Those that may still get recorded. */
   ids(now: Instant): string[];
   /** Removes intents that were ended. */
@@ -24,9 +24,9 @@ const KEPT_MAX = 10_000;
 export function makeUnconfirmedIntents(): UnconfirmedIntents {
   const until = new Map<string, Instant>();
   return {
-    add(attempts, at) {
-      for (const { intent } of attempts)
-        if (intent.expiresAt === null && until.size < KEPT_MAX) until.set(intent.id, at + KEPT_MS);
+    add(intents, at) {
+      for (const { id, expiresAt } of intents)
+        if (expiresAt === null && until.size < KEPT_MAX) until.set(id, at + KEPT_MS);
     },
     ids(now) {
       for (const [id, end] of until) if (end < now) until.delete(id);
