@@ -41,6 +41,7 @@ import { addTimeline } from './routes/operations/timeline.ts';
 
 export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
+export type { Schema } from './docs/schema.ts';
 
 const DOCUMENT = {
   openapi: '3.1.0',
@@ -74,6 +75,16 @@ export function makeApi(deps: ApiDeps): Api {
   app.doc31('/api/openapi.json', DOCUMENT);
   if (roles.includes('api')) addDocs(app);
   return app;
+}
+
+/** The document of all routes, without a daemon. */
+export function describeApi() {
+  const app: Api = new OpenAPIHono();
+  const absent = new Proxy({}, { get: () => absent }) as ApiDeps;
+  const router = makeRouter({ ...absent, app });
+  addHealth(router, absent);
+  addRoutes(router, absent);
+  return app.getOpenAPI31Document(DOCUMENT);
 }
 
 /** The document as a page; its style sheet is the console's. */

@@ -14,8 +14,10 @@ export interface Remote {
   key?: string;
 }
 
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
 interface Call {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: Method;
   path: string;
   body?: unknown;
   accept?: string;

@@ -10,7 +10,10 @@ import { Failure } from '../kernel/errors.ts';
 enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'));
 try {
   const { makeProgram } = await import('./commands.ts');
-  await makeProgram().parseAsync();
+  const program = makeProgram();
+  const { addApiCommands, needsApi } = await import('./api-commands.ts');
+  if (needsApi(program, process.argv.slice(2))) await addApiCommands(program);
+  await program.parseAsync();
 } catch (error) {
   if (!(error instanceof Failure)) throw error;
   process.stderr.write(`${error.detail ?? error.code}\n`);

@@ -4,7 +4,7 @@
  * key is checked before anything else of a request is read.
  */
 import type { IncomingMessage } from 'node:http';
-import type { RouteConfig, z } from '@hono/zod-openapi';
+import { type RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -257,7 +257,8 @@ function serve<R extends z.ZodObject>(
 ): void {
   const security = scope === undefined ? {} : { security: [{ [KEY_SCHEME]: [scope] }] };
   const responses = { 429: problemResponse(TOO_MANY), ...config.responses };
-  app.openAPIRegistry.registerPath({ ...config, responses, ...security });
+  const operationId = operationIdOf(config, schema);
+  app.openAPIRegistry.registerPath({ ...config, operationId, responses, ...security });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
     if (scope === undefined) await openLimit.take(addressOf(c));
@@ -268,6 +269,30 @@ function serve<R extends z.ZodObject>(
 
 function documented({ path, tag, summary, description }: RouteBase<z.ZodObject>) {
   return { path, tags: [tag], summary, ...(description === undefined ? {} : { description }) };
+}
+
+/** What a method does to one of a collection. */
+const VERBS: Record<string, string> = { get: 'show', patch: 'update', delete: 'delete' };
+
+/**
+ * The name of an operation, by its place: `drifts_list`, `drifts_show`, `keys_create`,
+ * `drifts_assign` of `POST /api/drifts/{id}/assign`, and `drifts_assign_many` of the same for many
+ * ids. The commands of the command line have it too.
+ */
+function operationIdOf({ method, path }: RouteConfig, { shape }: z.ZodObject): string {
+  const { query, body }: Parts = shape;
+  const parts = path.replace(/^\/(?:api\/)?\.?/, '').split('/');
+  const words = parts.filter((part) => !part.startsWith('{'));
+  const names = words.map((part) => part.replaceAll(/[^a-z]/g, '-'));
+  const isList = query !== undefined && 'cursor' in query.shape;
+  const isMany = body instanceof z.ZodObject && 'ids' in body.shape;
+  const isCollection = words.length === 1 && words[0]?.endsWith('s');
+  if (isMany) names.push('many');
+  else if (isList && words.length === 1) names.push('list');
+  else if (parts.at(-1)?.startsWith('{')) names.push(VERBS[method] ?? method);
+  else if (words.length === 1 && method === 'get') names.push('show');
+  else if (isCollection && method === 'post') names.push('create');
+  return names.join('_');
 }
 
 type Parts = { params?: z.ZodObject; query?: z.ZodObject; body?: z.ZodType };

@@ -25,13 +25,14 @@ export function schemaOf<F extends Fields>(resource: {
   name?: string | undefined;
   fields: F;
   isOpen?: boolean | undefined;
+  columns?: readonly string[] | undefined;
 }): z.ZodType<ShownOf<F>, ShownOf<F>> & z.ZodObject {
-  const { name, fields, isOpen } = resource;
+  const { name, fields, isOpen, columns } = resource;
   let schema = schemas.get(fields);
   if (!schema) {
     const shape = Object.entries(fields).map(([key, field]) => [key, fieldSchema(field)]);
     schema = (isOpen ? z.looseObject : z.object)(Object.fromEntries(shape));
-    if (name) schema = schema.openapi(name);
+    if (name) schema = schema.openapi(name, columns ? { 'x-columns': columns } : {});
     schemas.set(fields, schema);
   }
   return schema as z.ZodType<ShownOf<F>, ShownOf<F>> & z.ZodObject;

@@ -1,0 +1,242 @@
+/**
+ * Commands made from the API's document: every operation that answers JSON and has no command of
+ * its own is `tallyhook <tag> <verb>`, with its parameters as arguments and options.
+ */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Schema } from '../api/api.ts';
+import { jsonText, tryParseJson } from '../kernel/json.ts';
+import { printLine } from '../kernel/log.ts';
+import { cellText } from '../resources/cells.ts';
+import { exit, withExamples, withRemote } from './options.ts';
+import { callDaemon, type Method, pagesOf, type Remote } from './remote.ts';
+
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema?: Schema;
+}
+
+interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, { schema: Schema }> };
+  responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+  security?: Record<string, string[]>[];
+}
+
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+type Row = Record<string, unknown>;
+
+/** Adds the commands that are missing; those of a group that exists join it. */
+export async function addApiCommands(program: Command): Promise<void> {
+  const { describeApi } = await import('../api/api.ts');
+  const document: Document = JSON.parse(JSON.stringify(describeApi()));
+  const written = new Set(program.commands);
+  for (const [path, methods] of Object.entries(document.paths))
+    for (const [method, operation] of Object.entries(methods))
+      addOperation(program, document, path, method.toUpperCase() as Method, operation);
+  for (const group of program.commands)
+    if (!written.has(group)) group.description(`of the API: ${verbsOf(group).join(', ')}`);
+}
+
+function verbsOf(group: Command): string[] {
+  return group.commands.map((one) => one.name());
+}
+
+/** A member of the query or of the body, and the option that gives it. */
+interface Input {
+  name: string;
+  option: Option;
+}
+
+function addOperation(
+  program: Command,
+  document: Document,
+  path: string,
+  method: Method,
+  operation: Operation,
+): void {
+  const { operationId, parameters = [], requestBody, summary, description } = operation;
+  const answer = answerOf(operation);
+  const takesJson = !requestBody || 'application/json' in requestBody.content;
+  if (answer === undefined || !takesJson || !path.startsWith('/api/')) return;
+  const [name = '', ...verbs] = operationId.split('_');
+  const verb = verbs.join('-');
+  const group = program.commands.find((one) => one.name() === name) ?? program.command(name);
+  if (verb === '' || verbsOf(group).includes(verb)) return;
+  const body = requestBody && resolve(document, requestBody.content['application/json']?.schema);
+  const command = withRemote(group.command(verb, { isDefault: verb === 'list' }), keyOf(operation))
+    .description([lowerFirst(summary), description].filter(Boolean).join('. '))
+    .option('--json', 'print JSON');
+  const inPath = parameters.filter((one) => one.in === 'path');
+  for (const one of inPath) command.argument(`<${one.name}>`, one.description ?? '');
+  const query = parameters
+    .filter((one) => one.in === 'query' && one.name !== 'cursor')
+    .map((one) => inputOf(name, one.name, { ...one.schema, ...described(one) }, one.required));
+  const members = Object.entries(body?.properties ?? {}).map(([member, schema]) =>
+    inputOf(name, member, resolve(document, schema), body?.required?.includes(member)),
+  );
+  for (const { option } of [...query, ...members]) command.addOption(option);
+  const needed = members.filter(({ option }) => option.mandatory).map(({ option }) => option.long);
+  const example = [name, verb, ...inPath.map(() => '…'), ...needed.map((flag) => `${flag} …`)];
+  withExamples(command, `npx tallyhook ${example.join(' ')}`);
+  const isList = parameters.some((one) => one.name === 'cursor');
+  command.action(async (...given: unknown[]) => {
+    const options = given[inPath.length] as Options;
+    const asked = `${filled(path, inPath, given)}${queryText(valuesOf(query, options))}`;
+    if (isList) return exit(printList(options, asked, columnsOf(document, answer)));
+    const sent = body ? { body: Object.fromEntries(valuesOf(members, options)) } : {};
+    return exit(printAnswer(options, { method, path: asked, ...sent }));
+  });
+}
+
+type Options = Remote & Row & { json?: true };
+
+function keyOf({ security = [] }: Operation): string {
+  const scopes = Object.values(security[0] ?? {}).flat();
+  return scopes.length === 0 ? 'any key' : `key with the scope ${scopes.join(', ')}`;
+}
+
+function described({ description }: Parameter): { description?: string } {
+  return description === undefined ? {} : { description };
+}
+
+function filled(path: string, inPath: readonly Parameter[], given: readonly unknown[]): string {
+  return inPath.reduce(
+    (text, { name }, n) => text.replace(`{${name}}`, encodeURIComponent(String(given[n]))),
+    path,
+  );
+}
+
+function valuesOf(inputs: readonly Input[], options: Options): [string, unknown][] {
+  return inputs.flatMap(({ name, option }) => {
+    const value = options[option.attributeName()];
+    return value === undefined ? [] : [[name, value] as [string, unknown]];
+  });
+}
+
+function queryText(values: readonly [string, unknown][]): string {
+  const query = new URLSearchParams(
+    Object.fromEntries(values.map(([name, value]) => [name, String(value)])),
+  );
+  return query.size === 0 ? '' : `?${query}`;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+/** The schema of a JSON answer, null for one without a body; undefined for any other. */
+function answerOf({ responses }: Operation): Schema | null | undefined {
+  const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
+  if (!success) return undefined;
+  return success.content ? success.content['application/json']?.schema : null;
+}
+
+function resolve({ components }: Document, schema: Schema | undefined): Schema {
+  const name = schema?.$ref?.slice(schema.$ref.lastIndexOf('/') + 1);
+  return (name === undefined ? schema : components.schemas[name]) ?? {};
+}
+
+/** The columns that the definition of the listed thing has for tables. */
+function columnsOf(document: Document, answer: Schema | null): string[] {
+  const item = resolve(document, answer?.properties?.data?.items);
+  return (item as { 'x-columns'?: string[] })['x-columns'] ?? Object.keys(item.properties ?? {});
+}
+
+function inputOf(group: string, name: string, schema: Schema, isRequired = false): Input {
+  const types = [schema.type ?? 'json'].flat();
+  const isFlag = types.includes('boolean');
+  const isMany = types.includes('array') && schema.items?.type === 'string';
+  const value = isMany ? ' <value...>' : ` <${kindOf(types)}>`;
+  const flag = flagOf(name, group);
+  const option = new Option(`${flag}${isFlag ? '' : value}`, schema.description ?? '');
+  if (schema.enum) option.choices(schema.enum.map(String));
+  else if (!isFlag && !isMany && !types.includes('string')) option.argParser(jsonOf);
+  if (isRequired) option.makeOptionMandatory();
+  return { name, option };
+}
+
+/** Such as `--endpoint-url` where every command has an option of the name. */
+function flagOf(name: string, group: string): string {
+  const isTaken = ['url', 'key', 'json', 'help'].includes(name);
+  return `--${isTaken ? `${group.replace(/s$/, '')}-` : ''}${name.replaceAll('_', '-')}`;
+}
+
+function kindOf(types: string[]): string {
+  if (types.includes('string')) return 'text';
+  return types.includes('integer') || types.includes('number') ? 'number' : 'json';
+}
+
+/** Numbers, lists and objects are written as JSON. */
+function jsonOf(text: string): unknown {
+  const value = tryParseJson(text);
+  if (value === undefined) throw new InvalidArgumentError('expected JSON');
+  return value;
+}
+
+async function printList(options: Options, path: string, columns: string[]): Promise<number> {
+  const limit = Number(
+    new URL(path, 'http://x').searchParams.get('limit') ?? Number.POSITIVE_INFINITY,
+  );
+  const rows: Row[] = [];
+  for await (const page of pagesOf<Row>(options, path.replace(/([?&])limit=\d+&?/, '$1'))) {
+    rows.push(...page);
+    if (rows.length >= limit) break;
+  }
+  const data = rows.slice(0, limit);
+  if (options.json) printLine(jsonText({ data: data as never }));
+  else if (data.length === 0) printLine('There is none');
+  for (const row of options.json ? [] : data)
+    printLine(columns.map((name) => cellText(row[name]) || '-').join('  '));
+  return 0;
+}
+
+async function printAnswer(
+  options: Options,
+  call: { method: Method; path: string; body?: object },
+): Promise<number> {
+  const text = await callDaemon(options, call);
+  const shown = tryParseJson(text);
+  if (options.json || shown === null || typeof shown !== 'object' || Array.isArray(shown)) {
+    printLine(text === '' ? 'Done' : text);
+    return 0;
+  }
+  for (const [name, value] of Object.entries(shown ?? {})) printFact(name, value);
+  return 0;
+}
+
+/** A member of an answer; a list of objects has a line for each. */
+function printFact(name: string, value: unknown): void {
+  const isTable = Array.isArray(value) && value.some((one) => typeof one === 'object');
+  if (!isTable) {
+    printLine(`${name}: ${cellText(value) || '-'}`);
+    return;
+  }
+  printLine(`${name}:`);
+  for (const one of value)
+    printLine(
+      `  ${Object.values(one as Row)
+        .map(cellText)
+        .join('  ')}`,
+    );
+}
+
+/** Whether the arguments name, or ask for help about, more than the commands written by hand. */
+export function needsApi(program: Command, args: readonly string[]): boolean {
+  const [first, second] = args.filter((text) => !text.startsWith('-'));
+  const asksHelp = args.some((text) => text === '--help' || text === '-h') || first === 'help';
+  const group = program.commands.find((one) => one.name() === first);
+  if (!group) return first !== undefined || asksHelp;
+  if (group.commands.length === 0) return false;
+  return second === undefined ? asksHelp : !group.commands.some((one) => one.name() === second);
+}
