@@ -14,14 +14,11 @@ import {
   type OpenDrifts,
 } from '../reconciler/reconciler.ts';
 import type { QuarantineKind } from '../resources/quarantine.ts';
+import { COUNT_MAX, type Stage } from '../resources/status.ts';
 import { countPending } from '../webhooks/webhooks.ts';
 
-/** A larger number is not counted further. */
-export const COUNT_MAX = 10_000;
 /** How far back ended drifts count for their median: 30 days. */
 export const ENDED_MS = 30 * 86_400_000;
-export const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
-export type Stage = (typeof STAGES)[number];
 
 export interface Counts {
   /** Rows that wait per stage, and since when the oldest does. */

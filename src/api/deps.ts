@@ -6,7 +6,6 @@ import type { readMigrations } from '../db/migrate.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/metrics.ts';
-import type { Role } from '../kernel/roles.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
@@ -14,6 +13,7 @@ import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Periods, Reports } from '../reports/reports.ts';
 import type { Shown } from '../resources/resource.ts';
 import type { setting } from '../resources/setting.ts';
+import type { Role } from '../resources/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 

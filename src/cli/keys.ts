@@ -8,30 +8,13 @@ import { makeIds } from '../kernel/ids.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
-import {
-  type KeyLimits,
-  type Keys,
-  keyLimitsSchema,
-  makeKeys,
-  SCOPES,
-  type Scope,
-} from '../keys/keys.ts';
+import { type Keys, keyLimitsSchema, makeKeys } from '../keys/keys.ts';
+import { createdKey, type KeyLimits, key, SCOPES, type Scope } from '../resources/key.ts';
+import type { Shown } from '../resources/resource.ts';
+import { shower } from '../resources/show.ts';
 import { withDatabase } from './installation.ts';
 import { instantOf } from './options.ts';
 import { callDaemon, listAll, type Remote } from './remote.ts';
-
-/** A key as the API shows it. */
-interface ShownKey {
-  id: string;
-  name: string;
-  owner: string;
-  scopes: readonly string[];
-  limits: unknown;
-  created_at: string;
-  revoked_at: string | null;
-  expires_at: string | null;
-  last_used_at: string | null;
-}
 
 interface NewKey {
   owner: string;
@@ -39,13 +22,6 @@ interface NewKey {
   scopes: Scope[];
   limits: KeyLimits | undefined;
   expiresAt: Instant | undefined;
-}
-
-/** Its owner has the first spelling of the name. */
-interface MadeKey {
-  id: string;
-  owner: string;
-  secret: string;
 }
 
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
@@ -74,12 +50,11 @@ export async function createKey(
   const expiresAt = instantOf('--expires', options.expires);
   const input = { owner: options.owner, name, scopes, limits, expiresAt };
   const made = options.key ? await createRemote(options, input) : await create(input);
-  const { id, owner, secret } = made;
-  const until = expiresAt === undefined ? null : isoText(expiresAt);
-  const shown = { id, owner, name, scopes, limits: limits ?? null, expires_at: until, secret };
+  const { id, owner, expires_at, key: secret } = made;
+  const shown = { id, owner, name, scopes, limits: made.limits, expires_at, secret };
   if (options.json) printLine(jsonText(shown));
   else {
-    const end = until ? `, valid until ${until}` : '';
+    const end = expires_at ? `, valid until ${expires_at}` : '';
     printLine(
       `${id} for ${owner} (${scopes.join(', ')})${end}\n${secret}\nThe secret is not shown again.`,
     );
@@ -87,16 +62,17 @@ export async function createKey(
   return 0;
 }
 
-async function createRemote(remote: Remote, { expiresAt, ...input }: NewKey): Promise<MadeKey> {
+type Created = Shown<typeof createdKey>;
+
+async function createRemote(remote: Remote, { expiresAt, ...input }: NewKey): Promise<Created> {
   const body = { ...input, ...(expiresAt === undefined ? {} : { expires_at: isoText(expiresAt) }) };
   const text = await callDaemon(remote, { method: 'POST', path: '/api/keys', body });
-  const { id, owner, key } = JSON.parse(text) as { id: string; owner: string; key: string };
-  return { id, owner, secret: key };
+  return JSON.parse(text) as Created;
 }
 
-async function create(input: NewKey): Promise<MadeKey> {
+async function create(input: NewKey): Promise<Created> {
   const { key, secret } = await withKeys((keys) => keys.create(input));
-  return { id: key.id, owner: key.owner, secret };
+  return shower(createdKey)({ ...key, key: secret });
 }
 
 /** @throws Failure `bad_setting` with an example */
@@ -113,32 +89,20 @@ function parseLimits(text: string): KeyLimits {
   );
 }
 
+type Key = Shown<typeof key>;
+
 export async function listKeys(options: Remote & { json?: true }): Promise<number> {
-  const rows = options.key ? await listAll<ShownKey>(options, '/api/keys') : await list();
+  const rows = options.key
+    ? await listAll<Key>(options, '/api/keys')
+    : (await withKeys((keys) => keys.list())).map(shower(key));
   if (options.json) printLine(jsonText({ data: rows }));
-  for (const key of options.json ? [] : rows) {
-    const until = key.expires_at ? `valid until ${key.expires_at}` : 'valid';
-    const end = key.revoked_at ? `revoked ${key.revoked_at}` : until;
-    const limits = key.limits === null ? '' : `  ${jsonText(key.limits)}`;
-    printLine(`${key.id}  ${key.owner}  ${key.name}  ${key.scopes.join(',')}  ${end}${limits}`);
+  for (const row of options.json ? [] : rows) {
+    const until = row.expires_at ? `valid until ${row.expires_at}` : 'valid';
+    const end = row.revoked_at ? `revoked ${row.revoked_at}` : until;
+    const limits = row.limits === null ? '' : `  ${jsonText(row.limits)}`;
+    printLine(`${row.id}  ${row.owner}  ${row.name}  ${row.scopes.join(',')}  ${end}${limits}`);
   }
   return 0;
-}
-
-async function list(): Promise<ShownKey[]> {
-  const text = (at: Instant | null) => (at === null ? null : isoText(at));
-  const rows = await withKeys((keys) => keys.list());
-  return rows.map((row) => ({
-    id: row.id,
-    name: row.name,
-    owner: row.owner,
-    scopes: row.scopes,
-    limits: row.limits,
-    created_at: isoText(row.createdAt),
-    revoked_at: text(row.revokedAt),
-    expires_at: text(row.expiresAt),
-    last_used_at: text(row.lastUsedAt),
-  }));
 }
 
 export async function revokeKey(id: string, options: Remote & { json?: true }): Promise<number> {

@@ -7,6 +7,8 @@ import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
 import { FORMATS, type ReportFormat } from '../reports/reports.ts';
+import type { freeze } from '../resources/freeze.ts';
+import type { Shown } from '../resources/resource.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {
@@ -121,8 +123,8 @@ export async function setFreeze(
     path: `/api/${action}`,
     body: { reason: options.reason },
   });
-  const freeze = parseJson(text) as { frozen_at: string; frozen_by: string; reason: string };
-  const since = `${freeze.frozen_at} by ${freeze.frozen_by}: ${freeze.reason}`;
+  const { frozen_at: at, frozen_by: by, reason } = JSON.parse(text) as Shown<typeof freeze>;
+  const since = `${at} by ${by}: ${reason}`;
   const result =
     action === 'freeze'
       ? `All writes are frozen since ${since}`

@@ -19,9 +19,6 @@ export interface Asset {
 const WEB = join(import.meta.dirname, 'web');
 /** What people and programs see, in which the browser shows it too. */
 const RESOURCES = join(import.meta.dirname, '../resources');
-/** Lists of values that resources name; they import nothing. */
-const KERNEL = join(import.meta.dirname, '../kernel');
-const VALUES = '{kinds,roles}.ts';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
 /**
@@ -38,10 +35,10 @@ export function findAssets(): Map<string, () => Asset> {
   };
   const read = (file: string) =>
     readFileSync(join(folderOf(file), 'node_modules', file), 'utf8').replace(SOURCE_MAP, '');
-  const modulesOf = (folder: string, place = '', names = '**/*.ts'): [string, () => Asset][] =>
-    globSync(names, { cwd: folder }).map((path) => [
+  const modulesOf = (folder: string, place = ''): [string, () => Asset][] =>
+    globSync('**/*.ts', { cwd: folder }).map((path) => [
       `${place}${path}`,
-      once(() => assetOf(SCRIPT, moduleOf(join(folder, path), `${place}${path}`))),
+      once(() => assetOf(SCRIPT, moduleOf(join(folder, path), path))),
     ]);
   const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
     libraryPath(name),
@@ -54,7 +51,6 @@ export function findAssets(): Map<string, () => Asset> {
   return new Map([
     ...modulesOf(WEB),
     ...modulesOf(RESOURCES, 'resources/'),
-    ...modulesOf(KERNEL, 'kernel/', VALUES),
     ...libraries,
     ['style.css', style],
   ]);
@@ -68,11 +64,11 @@ function once(make: () => Asset): () => Asset {
   };
 }
 
-/** A module of ours; from pages, those of other folders stand beside them. */
+/** A module of ours; from pages, those of `resources/` stand beside them. */
 function moduleOf(file: string, path: string): string {
   const up = '../'.repeat(path.split('/').length - 1) || './';
   return withoutTypes(readFileSync(file, 'utf8')).replace(
-    /(from ')(?:\.\.\/)+((?:resources|kernel)\/)/g,
+    /(from ')(?:\.\.\/)+(resources\/)/g,
     `$1${up}$2`,
   );
 }

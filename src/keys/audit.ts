@@ -5,19 +5,10 @@
 import { asJson, type Db, type Queryable } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
-import type { Json } from '../kernel/json.ts';
+import type { auditEntry } from '../resources/audit-entry.ts';
+import type { Row } from '../resources/resource.ts';
 
-export interface AuditEntry {
-  id: bigint;
-  at: Instant;
-  owner: string;
-  keyId: string;
-  /** Method and path of the route. */
-  action: string;
-  detail: Json;
-  /** `done`, or the code of the refusal; null while it runs, and if the daemon was killed then. */
-  result: string | null;
-}
+export type AuditEntry = Row<typeof auditEntry>;
 
 export interface Audit {
   begin(entry: Pick<AuditEntry, 'owner' | 'keyId' | 'action' | 'detail'>): Promise<bigint>;
@@ -42,7 +33,7 @@ export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
     async list({ before, limit }) {
       const { sql } = db;
       return sql<AuditEntry[]>`
-        select id, at, owner, key_id, action, detail, result from tallyhook.audit
+        select id::text as n, at, owner, key_id, action, detail, result from tallyhook.audit
         where true ${before === undefined ? sql`` : sql`and id < ${before.toString()}::bigint`}
         order by id desc limit ${limit}`;
     },

@@ -2,30 +2,26 @@
  * API keys: creation, authentication, scopes and limits. A key is 256 random bits, shown once and
  * stored as a hash. It names an owner, to whom idempotency keys and approvals belong.
  */
-import type { Db } from '../db/connect.ts';
+import type { Db, Orm } from '../db/connect.ts';
+import { and, asc, eq, getTableColumns, gt, isNull } from '../db/drizzle.ts';
 import { isOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import type { Random } from '../kernel/random.ts';
+import { type KeyLimits, type key, SCOPES, type Scope } from '../resources/key.ts';
+import type { Row } from '../resources/resource.ts';
 import { makeAddressLimit } from './address-limit.ts';
 import { makeCache } from './cache.ts';
-import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
-import * as store from './store.ts';
+import { keyLimitsSchema, limitsOf } from './limits.ts';
+import { keys } from './tables.ts';
 
 export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 export { type Audit, type AuditEntry, makeAudit, pruneAudit } from './audit.ts';
-export {
-  checkLimits,
-  dayLimitOf,
-  type KeyLimits,
-  keyLimitsSchema,
-  type LimitedWrite,
-} from './limits.ts';
+export { checkLimits, dayLimitOf, keyLimitsSchema, type LimitedWrite } from './limits.ts';
 
-export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'admin'] as const;
-export type Scope = (typeof SCOPES)[number];
+export type Key = Row<typeof key>;
 
 /** An authenticated key. */
 export interface Caller {
@@ -54,11 +50,11 @@ export interface Keys {
     scopes: readonly Scope[];
     limits?: KeyLimits | undefined;
     expiresAt?: Instant | undefined;
-  }): Promise<{ key: store.Key; secret: string }>;
+  }): Promise<{ key: Key; secret: string }>;
   /** Creates an admin key with this secret, unless it exists; for ADMIN_KEY. */
   ensureAdmin(secret: string): Promise<void>;
   /** Oldest first, after the key with that id; at most a thousand by default. */
-  list(page?: { after?: string; limit?: number }): Promise<store.Key[]>;
+  list(page?: { after?: string; limit?: number }): Promise<Key[]>;
   /** @throws Failure `not_found` */
   revoke(id: string): Promise<void>;
 }
@@ -79,12 +75,14 @@ export function makeKeys(deps: {
 }): Keys {
   const { db, clock, random, ids, monotonic } = deps;
   const callers = makeCache(async (hash) => {
-    const key = await db.single((q) => store.findByHash(q.orm, hash));
+    const key = await db.single((q) => findByHash(q.orm, hash));
     const now = clock.now();
     if (!key || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
     // The next use tries again.
     if ((key.lastUsedAt ?? 0) <= now - USED_EVERY_MS)
-      await db.single((q) => store.markUsed(q.orm, key.id, now)).catch(() => {});
+      await db
+        .single((q) => q.orm.update(keys).set({ lastUsedAt: now }).where(eq(keys.id, key.id)))
+        .catch(() => {});
     return callerOf(key);
   }, clock);
   const unknown = makeAddressLimit(UNKNOWN_PER_S, monotonic);
@@ -103,12 +101,12 @@ export function makeKeys(deps: {
         id: ids.next('key'),
         name,
         owner: await knownOwner(db, owner),
-        scopes: [...scopes],
+        scopes: SCOPES.filter((scope) => scopes.includes(scope)),
         limits: limits === undefined ? null : validLimits(limits),
         createdAt: clock.now(),
         expiresAt: expiresAt ?? null,
       };
-      await store.insertKey(db.orm, { ...key, hash: sha256Hex(secret) });
+      await insertKey(db.orm, { ...key, hash: sha256Hex(secret) });
       return { key: { ...key, revokedAt: null, lastUsedAt: null }, secret };
     },
     async ensureAdmin(secret) {
@@ -119,8 +117,8 @@ export function makeKeys(deps: {
         );
       }
       const hash = sha256Hex(secret);
-      if (await store.findByHash(db.orm, hash)) return;
-      await store.insertKey(db.orm, {
+      if (await findByHash(db.orm, hash)) return;
+      await insertKey(db.orm, {
         id: ids.next('key'),
         name: 'admin',
         owner: await knownOwner(db, 'admin'),
@@ -131,26 +129,54 @@ export function makeKeys(deps: {
         hash,
       });
     },
-    list: ({ after = '', limit = LISTED_MAX } = {}) => store.listKeys(db.orm, { after, limit }),
+    list: async ({ after = '', limit = LISTED_MAX } = {}) =>
+      db.orm
+        .select(COLUMNS)
+        .from(keys)
+        .where(gt(keys.id, after))
+        .orderBy(asc(keys.id))
+        .limit(limit),
     async revoke(id) {
-      const known = await store.revokeKey(db.orm, id, clock.now());
+      // A key that is revoked already keeps its time.
+      await db.orm
+        .update(keys)
+        .set({ revokedAt: clock.now() })
+        .where(and(eq(keys.id, id), isNull(keys.revokedAt)));
+      const rows = await db.orm.select({ id: keys.id }).from(keys).where(eq(keys.id, id)).limit(1);
       // After the update, so that no lookup from before it stays cached.
       callers.clear();
-      if (!known) throw new Failure('not_found');
+      if (rows.length === 0) throw new Failure('not_found');
     },
   };
 }
 
-/** The owner by the first spelling. */
-async function knownOwner(db: Db, owner: string): Promise<string> {
-  if (isOwner(owner)) return store.spellingOf(db, owner);
-  throw new Failure('invalid_request', 'owner: must be a name without invisible characters');
+const { hash: _, ...COLUMNS } = getTableColumns(keys);
+
+async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
+  const rows = await orm.select(COLUMNS).from(keys).where(eq(keys.hash, hash)).limit(1);
+  return rows[0];
 }
 
-function callerOf(key: store.Key): Caller {
-  const { id: keyId, owner } = key;
+/** Does nothing when the hash exists. */
+async function insertKey(orm: Orm, key: typeof keys.$inferInsert): Promise<void> {
+  await orm.insert(keys).values(key).onConflictDoNothing({ target: keys.hash });
+}
+
+/** The owner by the first spelling, which this one is if there was none. */
+async function knownOwner({ sql }: Db, owner: string): Promise<string> {
+  if (!isOwner(owner))
+    throw new Failure('invalid_request', 'owner: must be a name without invisible characters');
+  await sql`insert into tallyhook.owners (name) values (${owner}) on conflict do nothing`;
+  const rows = await sql<{ name: string }[]>`
+    select name from tallyhook.owners
+    where tallyhook.owner_key(name) = tallyhook.owner_key(${owner})`;
+  return must(rows[0], 'owner').name;
+}
+
+function callerOf(key: Key): Caller {
+  const { id: keyId, owner, scopes } = key;
   const limits = limitsOf(key.limits);
-  return { keyId, owner, scopes: key.scopes as Scope[], ...(limits ? { limits } : {}) };
+  return { keyId, owner, scopes, ...(limits ? { limits } : {}) };
 }
 
 function validLimits(limits: KeyLimits): KeyLimits {

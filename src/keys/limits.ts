@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { decimalText, parseWhole, sumOf } from '../kernel/amounts.ts';
 import { Failure } from '../kernel/errors.ts';
+import type { KeyLimits } from '../resources/key.ts';
 import { KINDS, type Kind, NFT_KINDS } from '../resources/operation.ts';
 
 const decimal = z
@@ -15,17 +16,12 @@ const decimal = z
   );
 
 /** The limits of a key as JSON, in `POST /api/keys` and in the database. */
-export const keyLimitsSchema = z.strictObject({
-  /** Allowed kinds of write. */
+export const keyLimitsSchema: z.ZodType<KeyLimits> = z.strictObject({
   kinds: z.array(z.enum(KINDS)).min(1).max(KINDS.length).optional(),
-  /** Operator numbers that a give may use. */
   operators: z.array(decimal).min(1).max(1_000).optional(),
-  /** The maximum amount of one write, including its fee. */
   amount_per_call: decimal.optional(),
-  /** The maximum amount of all writes within any 24 hours; counted by the hour (usage-store.ts). */
   amount_per_day: decimal.optional(),
 });
-export type KeyLimits = z.output<typeof keyLimitsSchema>;
 
 /** The fields of a write that limits apply to; null: not parsed. */
 export interface LimitedWrite {

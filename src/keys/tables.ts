@@ -1,6 +1,7 @@
 /** API keys, whose secrets are stored as hashes only, and what callers changed with them. */
 import { instant, json, tallyhook } from '../db/columns.ts';
 import { bigint, text } from '../db/drizzle.ts';
+import type { KeyLimits, Scope } from '../resources/key.ts';
 
 /** Owners of keys by their first spelling; no two of them are one by `tallyhook.owner_key`. */
 export const owners = tallyhook.table('owners', { name: text().primaryKey() });
@@ -14,8 +15,8 @@ export const keys = tallyhook.table('keys', {
   owner: text()
     .notNull()
     .references(() => owners.name),
-  scopes: text().array().notNull(),
-  limits: json(),
+  scopes: text().array().$type<Scope[]>().notNull(),
+  limits: json().$type<KeyLimits>(),
   createdAt: instant('created_at').notNull(),
   expiresAt: instant('expires_at'),
   revokedAt: instant('revoked_at'),

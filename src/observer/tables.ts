@@ -5,12 +5,12 @@
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { boolean, doublePrecision, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
+import type { WatchKind } from '../resources/watch.ts';
 import { PRIOR } from './schedule/change-rate.ts';
 
 export const watches = tallyhook.table('watches', {
   id: text().primaryKey(),
-  /** wallet, contract or token. */
-  kind: text().notNull(),
+  kind: text().$type<WatchKind>().notNull(),
   /** The target's name: `wallet:<addr, lower case>`, `contract:<id>` or `token:<contract>:<id>`. */
   target: text().notNull().unique(),
   addr: text(),

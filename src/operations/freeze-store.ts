@@ -5,6 +5,8 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
+import type { freeze } from '../resources/freeze.ts';
+import type { Row } from '../resources/resource.ts';
 
 export interface FreezeOrder {
   by: string;
@@ -14,15 +16,9 @@ export interface FreezeOrder {
 /** Why writes stop; see the table. */
 export type FreezeCause = 'ordered' | 'restored' | 'failover';
 
-export interface Freeze {
+export interface Freeze extends Row<typeof freeze> {
   id: bigint;
   cause: FreezeCause;
-  frozenAt: Instant;
-  frozenBy: string;
-  reason: string;
-  releasedAt: Instant | null;
-  releasedBy: string | null;
-  releaseReason: string | null;
 }
 
 function columns(sql: Sql) {

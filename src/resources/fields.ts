@@ -35,7 +35,7 @@ export interface Field<Row = never, Shown = unknown> {
   readonly values?: readonly string[];
   /** Of an `id`. */
   readonly prefix?: IdPrefix;
-  /** Of a `list`: its items. */
+  /** Of a `list`: its items; of an `object` without names for its members: each of them. */
   readonly items?: Field<never, unknown>;
   /** Of an `object`: its own fields. */
   readonly fields?: Fields;
@@ -154,6 +154,20 @@ export function record(
 ): Field<Record<string, unknown>, Record<string, unknown>> {
   const own = of<Record<string, unknown>>('object')(description, more);
   return { ...own, fields: {}, isOpen: true, isDocument: true };
+}
+
+/** Members of one kind by names that are data, stored as they are shown. */
+export function byName<Shown>(
+  items: Field<never, Shown>,
+  description?: string,
+  more: More = {},
+): Field<{ readonly [name: string]: Shown }, { [name: string]: Shown }> {
+  return {
+    ...(text(description, more) as object),
+    kind: 'object',
+    items,
+    isDocument: true,
+  } as Field<{ readonly [name: string]: Shown }, { [name: string]: Shown }>;
 }
 
 interface Named<F> {

@@ -1,9 +1,10 @@
 /** What became of each of many that were acted on at once. */
 import { drift } from './drift.ts';
-import { amount, count, id, list, nullable, object, oneOf, optional, text } from './fields.ts';
+import { amount, count, flag, id, list, nullable, object, oneOf, optional, text } from './fields.ts';
 import { STATES } from './operation.ts';
 import { problem } from './problem.ts';
 import { resource } from './resource.ts';
+import { observationAge } from './watch.ts';
 
 export const driftResults = resource('DriftResults', {
   data: list(
@@ -31,4 +32,23 @@ export const reportResults = resource('ReportResults', {
   recorded: count(),
   known: count(),
   refused: count(),
+});
+
+/** How many lines of a stream of watches were read, and what they changed. */
+const lineCounts = {
+  lines: count(),
+  added: optional(count('Or, where watches are removed, `removed`')),
+  watched: optional(count('They were watched already; or `not_watched`')),
+  removed: optional(count()),
+  not_watched: optional(count()),
+  refused: count(),
+};
+
+/** A line of the answer to a stream: a refused line, the progress, or the summary at its end. */
+export const watchLine = resource('WatchLine', {
+  line: optional(count('The number of a refused line')),
+  result: optional(oneOf(['refused'])),
+  problem: optional(object(problem, 'Why this line, or every further one, was refused')),
+  progress: optional(object(lineCounts)),
+  summary: optional(object({ ...lineCounts, dry_run: flag(), ...observationAge })),
 });

@@ -40,7 +40,6 @@ export {
 } from './endpoints/endpoints.ts';
 export type { Health } from './endpoints/health.ts';
 export {
-  type AttemptActivity,
   countAttemptMinutes,
   deleteAttemptMinutes,
   listAttemptActivity,

@@ -15,8 +15,7 @@ import { readMigrations } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
-import { ROLES } from '../../src/kernel/roles.ts';
-import { makeAudit, makeKeys, type Scope } from '../../src/keys/keys.ts';
+import { makeAudit, makeKeys } from '../../src/keys/keys.ts';
 import { addDuePostings, balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
@@ -27,6 +26,8 @@ import {
 } from '../../src/operations/operations.ts';
 import { makeDrifts, makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makePeriods, makeReports } from '../../src/reports/reports.ts';
+import type { Scope } from '../../src/resources/key.ts';
+import { ROLES } from '../../src/resources/status.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';

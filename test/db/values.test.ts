@@ -6,6 +6,7 @@ import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
 import { keys, owners } from '../../src/keys/tables.ts';
+import type { Scope } from '../../src/resources/key.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();
@@ -77,7 +78,7 @@ describe('Values', () => {
         const { sql } = owner;
         expect(await first(sql`select ${given}::text[] as x`)).toEqual(given);
         expect(await first(sql`select ${numbers.map(String)}::numeric[] as x`)).toEqual(numbers);
-        const row = { ...KEY, scopes: given };
+        const row = { ...KEY, scopes: given as Scope[] };
         await owner.orm.delete(keys);
         await owner.orm.insert(keys).values(row);
         expect(await owner.orm.select({ scopes: keys.scopes }).from(keys)).toEqual([

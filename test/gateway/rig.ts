@@ -14,13 +14,13 @@ import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gate
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { tryParseJson } from '../../src/kernel/json.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
-import { ROLES } from '../../src/kernel/roles.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
 import {
   findByIdempotencyKey,
   type OperationsSettings,
   operationsDefaults,
 } from '../../src/operations/operations.ts';
+import { ROLES } from '../../src/resources/status.ts';
 import { createDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';

@@ -8,8 +8,8 @@ import {
   makeKeys,
   newSecret,
   requireScope,
-  SCOPES,
 } from '../../src/keys/keys.ts';
+import { SCOPES } from '../../src/resources/key.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
@@ -34,7 +34,7 @@ it('A key authenticates by its secret', async () => {
   expect(await keys.authenticate(secret)).toEqual({
     keyId: key.id,
     owner: 'team',
-    scopes: ['read', 'gateway'],
+    scopes: ['gateway', 'read'],
   });
 });
 

@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import {
   checkLimits,
   dayLimitOf,
-  type KeyLimits,
   keyLimitsSchema,
   type LimitedWrite,
   limitsOf,
 } from '../../src/keys/limits.ts';
+import type { KeyLimits } from '../../src/resources/key.ts';
 
 const GIVE: LimitedWrite = { kind: 'give', operationNo: 1n, amount: 10n, feeAmount: null };
 const MOVE: LimitedWrite = { kind: 'transfer', operationNo: null, amount: 10n, feeAmount: 2n };

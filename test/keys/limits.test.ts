@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
-import { type KeyLimits, makeKeys } from '../../src/keys/keys.ts';
+import { makeKeys } from '../../src/keys/keys.ts';
+import type { KeyLimits } from '../../src/resources/key.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();

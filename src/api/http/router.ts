@@ -8,17 +8,18 @@ import { type RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { type Json, jsonText } from '../../kernel/json.ts';
+import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
   type AddressLimit,
   type Audit,
+  type AuditEntry,
   type Caller,
   type Keys,
   makeAddressLimit,
   requireScope,
-  type Scope,
 } from '../../keys/keys.ts';
+import type { Scope } from '../../resources/key.ts';
 import type { Resource, Row, Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
 import type { Api } from '../deps.ts';
@@ -229,7 +230,7 @@ async function audited<T>(
   const kept = fields.filter(([name]) => AUDITED.includes(name));
   const detail = Object.fromEntries(
     kept.map(([name, value]) => [name, name === 'url' ? originOf(value) : value]),
-  ) as Json;
+  ) as AuditEntry['detail'];
   const action = `${method.toUpperCase()} ${path}`;
   const id = await audit.begin({ owner, keyId, action, detail });
   let result = 'internal';

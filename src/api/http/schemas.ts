@@ -64,7 +64,7 @@ function valueSchema({ kind, values, items, fields = {}, name, isOpen }: Field):
     case 'number':
       return z.number();
     case 'object':
-      return schemaOf({ fields, name, isOpen });
+      return items ? z.record(z.string(), fieldSchema(items)) : schemaOf({ fields, name, isOpen });
     case 'one-of':
       return values?.length === 1 ? z.literal(values[0]) : z.enum(values as [string, ...string[]]);
     default:

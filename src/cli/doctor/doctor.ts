@@ -15,9 +15,9 @@ import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
-import { ROLES, type Role } from '../../kernel/roles.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { countAlerts } from '../../reconciler/reconciler.ts';
+import { ROLES, type Role } from '../../resources/status.ts';
 import { withDatabase } from '../installation.ts';
 import { withUpstream } from './service.ts';
 

@@ -4,6 +4,9 @@ import type { Readable } from 'node:stream';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import type { Shown } from '../../resources/resource.ts';
+import type { watchLine } from '../../resources/results.ts';
+import { TARGET_COLUMNS, type watch } from '../../resources/watch.ts';
 import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from '../remote.ts';
 
 export async function addWatch(
@@ -31,19 +34,10 @@ function watchBody(kind: string, [first, second]: string[]): object {
 
 type StreamOptions = Remote & { format?: string; dryRun?: true; json?: true };
 
-interface Problem {
-  code: string;
-  detail?: string;
-  errors?: { path: string; message: string }[];
-}
-
-/** A line of the answer: a refused line, progress, or the summary at the end. */
-interface Answered {
-  line?: number;
-  progress?: Record<string, number>;
-  summary?: Record<string, number | boolean>;
-  problem?: Problem;
-}
+type Answered = Shown<typeof watchLine>;
+type Problem = Answered['problem'];
+type Counts = NonNullable<Answered['progress']>;
+type Summary = NonNullable<Answered['summary']>;
 
 const TYPES = { csv: 'text/csv', ndjson: 'application/x-ndjson' };
 
@@ -88,15 +82,7 @@ export async function removeWatches(
   return 0;
 }
 
-interface Watch {
-  id: string;
-  kind: string;
-  addr: string | null;
-  contract_id: string | null;
-  token_id: string | null;
-  created_at: string;
-  created_by: string;
-}
+type Watch = Shown<typeof watch>;
 
 export async function listWatches(options: Remote & { csv?: true; json?: true }): Promise<number> {
   const path = '/api/watches';
@@ -104,7 +90,7 @@ export async function listWatches(options: Remote & { csv?: true; json?: true })
     printLine(jsonText({ data: await listAll<Watch>(options, path) }));
     return 0;
   }
-  if (options.csv) printLine('kind,addr,contract_id,token_id');
+  if (options.csv) printLine(TARGET_COLUMNS.join(','));
   for await (const page of pagesOf<Watch>(options, path))
     for (const { kind, addr, contract_id: contract, token_id: token, ...watch } of page) {
       const name = addr ?? [contract, token].filter((id) => id !== null).join(' ');
@@ -135,7 +121,7 @@ async function opened(file: string): Promise<Readable> {
 
 const ERASE = '\r\u001b[K';
 
-function showProgress(progress: Record<string, number>): void {
+function showProgress(progress: Counts): void {
   if (process.stderr.isTTY) process.stderr.write(`${ERASE}${countsText(progress)} …`);
 }
 
@@ -143,16 +129,16 @@ function clearProgress(): void {
   if (process.stderr.isTTY) process.stderr.write(ERASE);
 }
 
-function showError(line: number, problem: Problem | undefined): void {
+function showError(line: number, problem: Problem): void {
   clearProgress();
   process.stderr.write(`line ${line}: ${textOf(problem)}\n`);
 }
 
-function textOf(problem: Problem | undefined): string {
+function textOf(problem: Problem): string {
   return problem ? (problem.detail ?? problem.code) : 'the daemon closed the connection';
 }
 
-function countsText(counts: Record<string, number | boolean>): string {
+function countsText(counts: Counts): string {
   const words = Object.entries(counts).flatMap(([name, count]) =>
     typeof count === 'number' && name !== 'lines' && name !== 'observation_age_max_ms'
       ? [`${count} ${name.replace('_', ' ')}`]
@@ -161,8 +147,8 @@ function countsText(counts: Record<string, number | boolean>): string {
   return `${counts.lines} lines: ${words.join(', ')}`;
 }
 
-function summaryText(summary: Record<string, number | boolean>): string {
+function summaryText(summary: Summary): string {
   const dry = summary.dry_run ? 'Nothing was changed. ' : '';
-  const ageS = Math.round(Number(summary.observation_age_max_ms) / 1000);
+  const ageS = Math.round(summary.observation_age_max_ms / 1000);
   return `${dry}${countsText(summary)}; each target is polled at least every ${ageS} s`;
 }

@@ -1,6 +1,6 @@
 /** The schema of `console.oidc`. Pure. */
 import { z } from 'zod';
-import { SCOPES } from '../../keys/keys.ts';
+import { SCOPES } from '../../resources/key.ts';
 
 const text = z.string().min(1).max(200);
 const PLAIN = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/;

@@ -1,5 +1,6 @@
 /** The first admin key of an installation. */
-import { type Keys, SCOPES } from '../../keys/keys.ts';
+import type { Keys } from '../../keys/keys.ts';
+import { SCOPES } from '../../resources/key.ts';
 import type { Config } from './config.ts';
 
 /** Ensures that a key with every scope exists; returns it if it was generated now. */

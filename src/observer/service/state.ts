@@ -6,8 +6,7 @@
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { EventType } from '../../resources/events.ts';
-
-export type ServiceState = 'active' | 'announced' | 'maintenance' | 'unreachable';
+import type { ServiceState } from '../../resources/status.ts';
 
 /** The last time the service was down; it still is while the end is null. */
 export interface Outage {

@@ -1,9 +1,10 @@
 /** SQL of the service's limits and maintenance state. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { ServiceState } from '../../resources/status.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
 import type { DueTarget } from '../targets-store.ts';
-import type { Service, ServiceState } from './state.ts';
+import type { Service } from './state.ts';
 
 /** Of one list; a service that changes more often is shown as far as this. */
 const CHANGES_MAX = 1_000;

@@ -4,32 +4,12 @@
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { and, asc, eq, gt, sql } from '../../db/drizzle.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { isoText } from '../../kernel/clock.ts';
 import { watches } from '../tables.ts';
 import { targetName } from '../targets.ts';
 
-export interface Watch {
-  id: string;
-  kind: string;
-  /** The name of the target, such as `wallet:<addr, lower case>`. */
-  target: string;
-  addr: string | null;
-  contractId: bigint | null;
-  tokenId: bigint | null;
-  createdAt: Instant;
-  createdBy: string;
-}
-
-const COLUMNS = {
-  id: watches.id,
-  kind: watches.kind,
-  target: watches.target,
-  addr: watches.addr,
-  contractId: watches.contractId,
-  tokenId: watches.tokenId,
-  createdAt: watches.createdAt,
-  createdBy: watches.createdBy,
-};
+/** With the name of its target, such as `wallet:<addr, lower case>`. */
+export type Watch = typeof watches.$inferSelect;
 
 /** Inserts watches of different targets; returns them, or the existing ones, in any order. */
 export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Watch[]> {
@@ -41,7 +21,7 @@ export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Wat
       .values(ordered)
       // An update without effect, because only updated rows are returned.
       .onConflictDoUpdate({ target: watches.target, set: { target: sql`excluded.target` } })
-      .returning(COLUMNS)
+      .returning()
   );
 }
 
@@ -56,7 +36,7 @@ export async function listWatches(
   const { after, addr } = page;
   const ofWallet = addr === undefined ? undefined : targetName({ kind: 'wallet', addr });
   return db.orm
-    .select(COLUMNS)
+    .select()
     .from(watches)
     .where(
       and(
@@ -69,7 +49,7 @@ export async function listWatches(
 }
 
 export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined> {
-  const rows = await tx.orm.delete(watches).where(eq(watches.id, id)).returning(COLUMNS);
+  const rows = await tx.orm.delete(watches).where(eq(watches.id, id)).returning();
   return rows[0];
 }
 

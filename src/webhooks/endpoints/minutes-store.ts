@@ -4,6 +4,8 @@
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { attemptStep } from '../../resources/activity.ts';
+import type { Row } from '../../resources/resource.ts';
 import { planByIndex } from '../delivery/queue-store.ts';
 
 const MINUTE_MS = 60_000;
@@ -54,17 +56,6 @@ async function findUncounted({ sql }: Queryable, now: Instant) {
   return rows[0] ?? { newest: null, next: null };
 }
 
-/** Attempts in one step of time. */
-export interface AttemptActivity {
-  /** Start of the step. */
-  at: Instant;
-  delivered: number;
-  failed: number;
-  /** How long receivers took to answer, in milliseconds: in the mean, and at most. */
-  meanMs: number;
-  slowestMs: number;
-}
-
 /**
  * Attempts since then, in steps of so many milliseconds; a step without any is left out.
  * @param endpointId of one endpoint; of all without it
@@ -74,9 +65,9 @@ export async function listAttemptActivity(
   since: Instant,
   stepMs: number,
   endpointId?: string,
-): Promise<AttemptActivity[]> {
+): Promise<Row<typeof attemptStep>[]> {
   const from = sql`${isoText(since)}::timestamptz`;
-  return sql<AttemptActivity[]>`
+  return sql<Row<typeof attemptStep>[]>`
     select date_bin(make_interval(secs => ${stepMs / 1000}), at, ${from}) as at,
       sum(delivered)::int as delivered, sum(failed)::int as failed,
       (sum(duration_ms) / sum(delivered + failed))::float8 as mean_ms,

@@ -36,7 +36,7 @@ import {
   listKnownTokens,
   listUnknownMints,
 } from '../../../src/observer/scans/store.ts';
-import { listPollActivity } from '../../../src/observer/schedule/minutes-store.ts';
+import { listPollActivity } from '../../../src/observer/schedule/minutes.ts';
 import {
   claimDue,
   deleteFinished,

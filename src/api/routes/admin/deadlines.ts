@@ -1,9 +1,10 @@
 /** `/api/deadlines/clear`: an operator removes what the service asked for with Retry-After. */
 import { z } from '@hono/zod-openapi';
+import { budget } from '../../../resources/status.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { textInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
-import { budget, budgetOutput } from './status.ts';
+import { budgetOf } from './status.ts';
 
 const REASON_MAX = 2_000;
 
@@ -11,7 +12,7 @@ export function addDeadlines(
   router: Router,
   { upstream, log, wake }: Pick<ApiDeps, 'upstream' | 'log' | 'wake'>,
 ): void {
-  router.add({
+  router.answer({
     method: 'post',
     path: '/api/deadlines/clear',
     tag: 'operating',
@@ -22,12 +23,12 @@ export function addDeadlines(
       'within seconds; a deadline that the service sets afterwards is obeyed.',
     request: z.object({ body: z.strictObject({ reason: textInput(REASON_MAX) }) }),
     response: 'The budget after it',
-    schema: budget,
+    answer: budget,
     async handle({ body: { reason } }, { owner }) {
       await upstream.clearDeadlines();
       log.warn({ owner, reason }, 'the deadlines of the service were removed');
       wake('observer', 'probe');
-      return budgetOutput(upstream);
+      return budgetOf(upstream);
     },
   });
 }

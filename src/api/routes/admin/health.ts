@@ -5,29 +5,19 @@ import { compareSchema } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import { ROLES } from '../../../kernel/roles.ts';
+import { health, readiness, webhookKeys } from '../../../resources/health.ts';
+import type { Row } from '../../../resources/resource.ts';
+import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { cachedForASecond } from '../../http/cached.ts';
 import { problemResponse } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
+import { schemaOf } from '../../http/schemas.ts';
 
-const health = z.object({ status: z.literal('ok') }).openapi('Health');
-const readiness = z
-  .object({
-    status: z.literal('ok'),
-    roles: z.array(z.enum(ROLES)).openapi({ description: 'What this daemon runs' }),
-    delivery: z.enum(['running', 'starting']).optional().openapi({
-      description:
-        'The process that sends webhooks, of a daemon with that role; starting also after it ended',
-    }),
-  })
-  .openapi('Readiness');
-const webhookKeys = z.object({
-  keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })),
-});
 const CHECK_DEADLINE_MS = 3_000;
 
 const unavailable = problemResponse('Temporarily unavailable; see Retry-After');
+const showKeys = shower(webhookKeys);
 const base = { method: 'get' as const, tag: 'operating', request: z.object({}) };
 
 type HealthDeps = Pick<
@@ -51,14 +41,14 @@ export function addHealth(router: Router, deps: HealthDeps): void {
     ...base,
     path: '/healthz',
     summary: 'Check that the process is running',
-    responses: { 200: json('The process is running', health) },
+    responses: { 200: json('The process is running', schemaOf(health)) },
     handle: (_, c) => reply(c, jsonText({ status: 'ok' })),
   });
   router.raw({
     ...base,
     path: '/readyz',
     summary: 'Check the database, its migrations and its guards, and the process of webhooks',
-    responses: { 200: json('The daemon is ready', readiness), 503: unavailable },
+    responses: { 200: json('The daemon is ready', schemaOf(readiness)), 503: unavailable },
     async handle(_, c) {
       if (leaving.aborted) throw new Failure('shutting_down');
       await ready();
@@ -70,13 +60,11 @@ export function addHealth(router: Router, deps: HealthDeps): void {
     path: '/.well-known/webhook-keys',
     summary: 'List the public keys that verify v1a signatures',
     responses: {
-      200: json('One key per endpoint that signs with v1a', webhookKeys),
+      200: json('One key per endpoint that signs with v1a', schemaOf(webhookKeys)),
       503: unavailable,
     },
     async handle(_, c) {
-      const found = await publicKeys();
-      const keys = found.map((key) => ({ endpoint_id: key.endpointId, public_key: key.publicKey }));
-      return reply(c, jsonText({ keys }));
+      return reply(c, jsonText(showKeys({ keys: await publicKeys() })));
     },
   });
   router.raw({
@@ -100,7 +88,7 @@ export function addHealth(router: Router, deps: HealthDeps): void {
  * A daemon that also serves requests stays ready without its process of webhooks, so that apps can
  * go on writing. @throws Failure `not_ready` when it does nothing else
  */
-function readyRoles({ roles, delivery }: HealthDeps) {
+function readyRoles({ roles, delivery }: HealthDeps): Omit<Row<typeof readiness>, 'status'> {
   if (!roles.includes('delivery')) return { roles };
   const isRunning = delivery.isRunning();
   if (!isRunning && !roles.includes('gateway') && !roles.includes('api'))

@@ -1,30 +1,11 @@
 /** `/api/keys`: API keys. The secret of a key is part of one response only. */
 import { z } from '@hono/zod-openapi';
-import { type KeyLimits, type Keys, keyLimitsSchema, SCOPES } from '../../../keys/keys.ts';
+import { keyLimitsSchema } from '../../../keys/keys.ts';
+import { createdKey, key, SCOPES } from '../../../resources/key.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instant, instantInput, instantText, textInput } from '../../http/fields.ts';
+import { idInput, instantInput, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-
-type Key = Awaited<ReturnType<Keys['list']>>[number];
-
-const key = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    owner: z.string(),
-    scopes: z.array(z.enum(SCOPES)),
-    limits: keyLimitsSchema.nullable().openapi({ description: 'Limits of its writes, if any' }),
-    created_at: instant,
-    expires_at: instant.nullable(),
-    revoked_at: instant.nullable(),
-    last_used_at: instant.nullable().openapi({ description: 'To within a minute' }),
-  })
-  .openapi('Key');
-
-const created = key.extend({
-  key: z.string().openapi({ description: 'thk_…; only in this response' }),
-});
 
 const keyInput = z.strictObject({
   name: textInput(200),
@@ -42,18 +23,17 @@ const keyInput = z.strictObject({
 const base = { tag: 'keys', scope: 'admin' as const };
 
 export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
-  router.list({
+  router.listOf({
     ...base,
     path: '/api/keys',
     summary: 'List API keys, oldest first',
     request: z.object({ query: z.strictObject(paging) }),
-    item: key,
+    items: key,
     parsePosition: idPosition('key'),
     list: (_, { after = '', limit }) => keys.list({ after, limit }),
-    output: keyOutput,
     position: ({ id }) => id,
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/keys',
@@ -61,11 +41,11 @@ export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
     request: z.object({ body: keyInput }),
     status: 201,
     response: 'The key with its secret',
-    schema: created,
+    answer: createdKey,
     async handle({ body }) {
       const { expires_at: expiresAt, ...rest } = body;
       const { key, secret } = await keys.create({ ...rest, expiresAt });
-      return { ...keyOutput(key), key: secret };
+      return { ...key, key: secret };
     },
   });
   router.add({
@@ -78,18 +58,4 @@ export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
     response: 'The key is revoked',
     handle: ({ params }) => keys.revoke(params.id),
   });
-}
-
-function keyOutput(row: Key) {
-  return {
-    id: row.id,
-    name: row.name,
-    owner: row.owner,
-    scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),
-    limits: row.limits as KeyLimits | null,
-    created_at: instantText(row.createdAt),
-    expires_at: instantText(row.expiresAt),
-    revoked_at: instantText(row.revokedAt),
-    last_used_at: instantText(row.lastUsedAt),
-  };
 }

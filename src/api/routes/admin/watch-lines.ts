@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import { tryParseJson } from '../../../kernel/json.ts';
 import { type TargetRef, targetName } from '../../../observer/observer.ts';
+import { TARGET_COLUMNS } from '../../../resources/watch.ts';
 import { cellsOf } from '../../http/csv.ts';
 import { addressInput, decimalInput } from '../../http/fields.ts';
 import type { TextLine } from '../../http/ndjson.ts';
@@ -46,8 +47,6 @@ export function ndjsonReader(): ReadLine {
   });
 }
 
-const COLUMNS = ['kind', 'addr', 'contract_id', 'token_id'];
-
 /**
  * Reads lines of CSV. The first one names the columns; without `kind` the filled cells tell it.
  * @throws Failure `invalid_request` for a header with other columns
@@ -70,9 +69,11 @@ export function csvReader(): ReadLine {
 }
 
 function readHeader(cells: string[] | undefined): string[] {
-  const wrong = cells?.find((name, n) => !COLUMNS.includes(name) || cells.indexOf(name) !== n);
+  const wrong = cells?.find(
+    (name, n) => !TARGET_COLUMNS.includes(name) || cells.indexOf(name) !== n,
+  );
   if (cells && wrong === undefined) return cells;
-  const columns = COLUMNS.join(', ');
+  const columns = TARGET_COLUMNS.join(', ');
   throw new Failure(
     'invalid_request',
     `line 1 must name the columns, of ${columns}; ${wrong ?? 'it'} is not one of them`,

@@ -4,18 +4,22 @@
  */
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { decimalText } from '../../../kernel/amounts.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
-import { listWatches, type TargetRef, type Watch } from '../../../observer/observer.ts';
+import { listWatches, type TargetRef } from '../../../observer/observer.ts';
+import type { Shown } from '../../../resources/resource.ts';
+import type { watchLine } from '../../../resources/results.ts';
+import { shower } from '../../../resources/show.ts';
+import { observationAge, watch } from '../../../resources/watch.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readJson } from '../../http/body.ts';
-import { addressInput, decimal, idInput, instant, instantText } from '../../http/fields.ts';
+import { addressInput, idInput } from '../../http/fields.ts';
 import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
+import { schemaOf } from '../../http/schemas.ts';
 import {
   csvReader,
   LINE_MAX,
@@ -36,23 +40,9 @@ const STREAMS_MAX = 2;
 const PROGRESS_BATCHES = 10;
 const CSV = 'text/csv';
 
-const watch = z
-  .object({
-    id: z.string(),
-    kind: z.string(),
-    addr: z.string().nullable(),
-    contract_id: decimal.nullable(),
-    token_id: decimal.nullable(),
-    created_at: instant,
-    created_by: z.string(),
-  })
-  .openapi('Watch');
-
-const observationAge = {
-  observation_age_max_ms: z.int().openapi({
-    description: 'The longest time between two polls of a steady target at the present budget',
-  }),
-};
+const watchSchema = schemaOf(watch);
+const show = shower(watch);
+const age = schemaOf({ fields: observationAge }).shape;
 
 const watchInputs = z.union([watchInput, z.array(watchInput).min(1).max(WATCHES_MAX)]);
 const dryRun = z.object({
@@ -99,11 +89,11 @@ function addList(router: Router, { db, observer }: Deps): void {
       }),
     }),
     response: 'A page of watches',
-    schema: pageOf(watch).extend(observationAge),
+    schema: pageOf(watchSchema).extend(age),
     async handle({ query: { limit, cursor, addr } }) {
       const after = readCursor(cursor, idPosition('wat'));
       const rows = await listWatches(db, { after, addr, limit: limit + 1 });
-      return { ...page(rows, limit, watchOutput, ({ id }) => id), ...(await readAge(observer)) };
+      return { ...page(rows, limit, show, ({ id }) => id), ...(await readAge(observer)) };
     },
   });
 }
@@ -111,8 +101,8 @@ function addList(router: Router, { db, observer }: Deps): void {
 function addCreation(router: Router, deps: Deps, answerStream: AnswerStream): void {
   const { observer, bodyBytesMax } = deps;
   const created = z.union([
-    watch.extend(observationAge),
-    z.object({ data: z.array(watch), ...observationAge }),
+    watchSchema.extend(age),
+    z.object({ data: z.array(watchSchema), ...age }),
   ]);
   router.raw({
     ...base,
@@ -139,11 +129,10 @@ function addCreation(router: Router, deps: Deps, answerStream: AnswerStream): vo
       const watches = await audit(body.data, () =>
         observer.watch(inputs.map(toTarget), caller.owner),
       );
-      const data = watches.map(watchOutput);
-      const age = await readAge(observer);
+      const data = watches.map(show);
       const [only] = data;
       const one = only && !Array.isArray(body.data) ? only : { data };
-      return reply(c, jsonText({ ...one, ...age }), 201);
+      return reply(c, jsonText({ ...one, ...(await readAge(observer)) }), 201);
     },
   });
 }
@@ -223,7 +212,7 @@ function makeStreams(deps: Deps): AnswerStream {
 }
 
 interface LineOutput {
-  write: (rows: readonly object[]) => void;
+  write: (rows: readonly Shown<typeof watchLine>[]) => void;
   stop: AbortSignal;
 }
 
@@ -276,17 +265,5 @@ function makeWork({ observer }: Deps, action: Action, { caller, dryRun }: Stream
       const observation_age_max_ms = Math.round(await observer.maximumAgeMs(added));
       return { ...counts(), dry_run: dryRun, observation_age_max_ms };
     },
-  };
-}
-
-function watchOutput(row: Watch) {
-  return {
-    id: row.id,
-    kind: row.kind,
-    addr: row.addr,
-    contract_id: decimalText(row.contractId),
-    token_id: decimalText(row.tokenId),
-    created_at: instantText(row.createdAt),
-    created_by: row.createdBy,
   };
 }

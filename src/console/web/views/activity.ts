@@ -1,37 +1,13 @@
 /** Plots of what the daemon did over the last hour, day or month. */
+import type { activity } from '../../../resources/activity.ts';
+import type { Shown } from '../../../resources/resource.ts';
 import { useData } from '../kit/api.ts';
 import { Card, Failed, Loading, Time } from '../kit/elements.ts';
 import { html, useMemo } from '../kit/html.ts';
 import { Plot } from '../kit/plot.ts';
-import {
-  type AttemptStep,
-  attemptPlots,
-  lineOf,
-  type Plotted,
-  RangeTabs,
-  type Steps,
-  timesOf,
-  useRange,
-} from './steps.ts';
+import { attemptPlots, lineOf, type Plotted, RangeTabs, timesOf, useRange } from './steps.ts';
 
-interface Activity extends Steps {
-  writes: {
-    at: string;
-    writes: number;
-    not_executed: number;
-    open: number;
-    answer_p95_ms: number | null;
-  }[];
-  attempts: AttemptStep[];
-  polling: {
-    at: string;
-    requests_per_s: number;
-    allowed_per_s: number;
-    expected_delay_ms: number | null;
-    oldest_poll_ms: number | null;
-  }[];
-  service: { from: string; to: string; state: string }[];
-}
+type Activity = Shown<typeof activity>;
 
 export function ActivityCard() {
   const { range, everyMs } = useRange();
@@ -88,10 +64,10 @@ function ServiceLine({ since, step_s: stepS, steps, service }: Activity) {
 const INTERRUPTIONS_MAX = 5;
 
 /** Steps without a row are zero, or without a latency. */
-function plotsOf(activity: Activity): Plotted[] {
-  const { times, per } = timesOf(activity);
-  const writes = { rows: activity.writes, times };
-  const polling = { rows: activity.polling, times };
+function plotsOf(shown: Activity): Plotted[] {
+  const { times, per } = timesOf(shown);
+  const writes = { rows: shown.writes, times };
+  const polling = { rows: shown.polling, times };
   const seconds = (ms: number | null) => (ms === null ? null : Math.round(ms / 100) / 10);
   return [
     {
@@ -108,7 +84,7 @@ function plotsOf(activity: Activity): Plotted[] {
       unit: ' ms',
       series: [lineOf(['service', 'mark'], writes, (row) => row.answer_p95_ms)],
     },
-    ...attemptPlots(activity, activity.attempts),
+    ...attemptPlots(shown, shown.attempts),
     {
       label: 'A change is detected within',
       times,

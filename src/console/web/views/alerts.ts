@@ -1,15 +1,12 @@
 /** The alerts that are raised now, each in a sentence. */
+import type { alert } from '../../../resources/alert.ts';
+import type { Shown } from '../../../resources/resource.ts';
 import { type Page, useData } from '../kit/api.ts';
 import { Card, Time } from '../kit/elements.ts';
 import { amountText, durationText, shortText } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 
-interface Alert {
-  id: string;
-  rule: string;
-  raised_at: string;
-  detail: Record<string, unknown>;
-}
+type Alert = Shown<typeof alert>;
 
 export function AlertsCard() {
   const { data } = useData<Page<Alert>>('/api/alerts?limit=20', 10_000);

@@ -1,5 +1,7 @@
 /** What needs a person now, then how the installation does. */
 
+import type { Shown } from '../../../resources/resource.ts';
+import type { status } from '../../../resources/status.ts';
 import { useData } from '../kit/api.ts';
 import { Card, Facts, Failed, Pending, State, Table, Time, type Tone } from '../kit/elements.ts';
 import { countText, durationText, wordsOf } from '../kit/format.ts';
@@ -10,45 +12,7 @@ import { AlertsCard } from './alerts.ts';
 import { Freeze } from './freeze.ts';
 import { REPORT_COLUMNS, type Report } from './ledger/reports.ts';
 
-interface Status {
-  now: string;
-  clock_correction_ms: number;
-  daemons: Record<string, number>;
-  service: {
-    state: string;
-    since: string | null;
-    announced: { start: string | null; end: string | null; message: string | null } | null;
-  };
-  freeze: { frozen_at: string; frozen_by: string; reason: string } | null;
-  budget: {
-    setting_per_s: number | null;
-    learned_per_s: number | null;
-    effective_per_s: number;
-    waiting: number;
-    blocked_until: Record<string, string | null>;
-  };
-  stages: { stage: string; waiting: number; lag_ms: number }[];
-  open: {
-    operations: Record<string, number>;
-    oldest_unknown_at: string | null;
-    oldest_undecided_at: string | null;
-    drifts: number;
-    oldest_drift_at: string | null;
-    drifts_unassigned: number;
-    drifts_proposed: number;
-    wallets_vanished: number;
-    oldest_vanished_at: string | null;
-    outcomes_proposed: number;
-  };
-  webhooks: { endpoints_failing: number; deliveries_exhausted: number };
-  periods: { to_sign: number; to_close_since: string | null };
-  quarantined: Record<string, number>;
-  drift_resolution_median_s: number | null;
-  stale_wallets: number;
-  targets: number;
-  observation_age_max_ms: number;
-  polling: { steady_per_s: number; interval_ms: number | null; oldest_poll_at: string | null };
-}
+type Status = Shown<typeof status>;
 
 /** One line of what a person has to do. */
 interface Task {

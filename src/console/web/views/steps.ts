@@ -1,22 +1,14 @@
 /** Plots over the last hour, day or month: the range, its steps, and the attempts in them. */
+import type { activitySteps, attemptStep } from '../../../resources/activity.ts';
+import type { Shown } from '../../../resources/resource.ts';
 import { Tabs } from '../kit/elements.ts';
 import { html } from '../kit/html.ts';
 import type { Series } from '../kit/plot.ts';
 import { setQuery, usePlace } from '../kit/router.ts';
 
-/** What the API says of the steps of a plot. */
-export interface Steps {
-  since: string;
-  step_s: number;
-  steps: number;
-}
-export interface AttemptStep {
-  at: string;
-  delivered: number;
-  failed: number;
-  mean_ms: number;
-  slowest_ms: number;
-}
+export type Steps = Shown<typeof activitySteps>;
+type AttemptStep = Shown<typeof attemptStep>;
+
 /** What a plot shows, but for its frame. */
 export interface Plotted {
   label: string;

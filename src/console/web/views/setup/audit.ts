@@ -1,19 +1,14 @@
 /** The audit trail: who changed what through the API, newest first. */
+import { auditEntry } from '../../../../resources/audit-entry.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { Card, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 
-interface Entry {
-  n: string;
-  at: string;
-  owner: string;
-  key_id: string;
-  action: string;
-  detail: Record<string, unknown>;
-  result: string | null;
-}
+type Entry = Shown<typeof auditEntry>;
 
 const ACTIONS: Record<string, string> = {
   'POST /api/freeze': 'froze writes',
@@ -88,20 +83,15 @@ function valueText(name: string, value: unknown): unknown {
   return html`<${Code} text=${text} href=${page && `/${page}/${text}`} />`;
 }
 
-const COLUMNS = [
-  { head: 'At', of: ({ at }: Entry) => html`<${Time} at=${at} exact />` },
-  {
-    head: 'Owner',
-    of: ({ owner, key_id: key }: Entry) => html`<span title=${key}>${owner}</span>`,
-  },
-  {
-    head: 'Action',
-    of: ({ action }: Entry) =>
+const COLUMNS = columnsFor(auditEntry, {
+  at: { of: ({ at }) => html`<${Time} at=${at} exact />` },
+  owner: { of: ({ owner, key_id: key }) => html`<span title=${key}>${owner}</span>` },
+  action: {
+    of: ({ action }) =>
       html`<span class="nowrap" title=${action}>${ACTIONS[action] ?? action}</span>`,
   },
-  {
-    head: 'What',
-    of: ({ detail }: Entry) =>
+  detail: {
+    of: ({ detail }) =>
       html`<span class="break">
         ${Object.entries(detail).map(
           ([name, value]) =>
@@ -109,11 +99,10 @@ const COLUMNS = [
         )}
       </span>`,
   },
-  {
-    head: 'Result',
-    of: ({ result }: Entry) =>
+  result: {
+    of: ({ result }) =>
       result === 'done'
         ? html`<${Pill} tone="good">done<//>`
         : html`<${Pill} tone="warn">${result === null ? 'not known' : wordsOf(result)}<//>`,
   },
-];
+});

@@ -1,4 +1,6 @@
 /** The form that watches many targets: a CSV file or pasted lines, checked first, then added. */
+import type { Shown } from '../../../../resources/resource.ts';
+import type { watchLine } from '../../../../resources/results.ts';
 import { Problem, problemOf, send, withQuery } from '../../kit/api.ts';
 import { Card, Failed } from '../../kit/elements.ts';
 import { countText, durationText } from '../../kit/format.ts';
@@ -11,23 +13,9 @@ const EXAMPLE = `addr,contract_id,token_id
 ,12,34`;
 const REFUSED_SHOWN = 5;
 
-interface Counts {
-  lines: number;
-  added: number;
-  watched: number;
-  refused: number;
-}
-interface Summary extends Counts {
-  dry_run: boolean;
-  observation_age_max_ms: number;
-}
-/** A line of the answer. */
-interface Line {
-  line?: number;
-  problem?: { title: string; detail?: string };
-  progress?: Counts;
-  summary?: Summary;
-}
+type Line = Shown<typeof watchLine>;
+type Counts = NonNullable<Line['progress']>;
+type Summary = NonNullable<Line['summary']>;
 interface Refused {
   line: number;
   why: string;
@@ -47,7 +35,8 @@ export function BulkCard({ done }: { done: () => void }) {
     event.preventDefault();
     bulk.run(await csvOf(given()), true);
   };
-  const isChecked = summary?.dry_run && csv && summary.added > 0;
+  const added = (summary?.dry_run && summary.added) || 0;
+  const isChecked = csv && added > 0;
   return html`<${Card}>
     <details>
     <summary><b>Watch many at once</b></summary>
@@ -79,7 +68,7 @@ export function BulkCard({ done }: { done: () => void }) {
         ${
           isChecked &&
           html`<button type="button" disabled=${isRunning} onClick=${() => bulk.run(csv, false)}>
-            Watch ${countText(summary.added)}
+            Watch ${countText(added)}
           </button>`
         }
       </div>
@@ -115,7 +104,7 @@ function Outcome({ isRunning, isDry, counts, total, summary, refused, problem }:
     }`;
 }
 
-function summaryText({ lines, added, watched, refused, ...rest }: Summary): string {
+function summaryText({ lines, added = 0, watched = 0, refused, ...rest }: Summary): string {
   const would = rest.dry_run;
   const parts = [
     `${countText(added)} ${would ? 'would be added' : 'are added'}`,

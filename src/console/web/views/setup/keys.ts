@@ -1,5 +1,9 @@
 /** API keys: who may do what, created, limited and revoked. */
+import { type createdKey, key, SCOPES } from '../../../../resources/key.ts';
+import { SCOPE_WORDS } from '../../../../resources/key-words.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
 import { amountText, isPast, wordsOf } from '../../kit/format.ts';
@@ -7,30 +11,7 @@ import { html, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-interface Key {
-  id: string;
-  name: string;
-  owner: string;
-  scopes: string[];
-  limits: {
-    kinds?: string[];
-    operators?: string[];
-    amount_per_call?: string;
-    amount_per_day?: string;
-  } | null;
-  created_at: string;
-  expires_at: string | null;
-  revoked_at: string | null;
-  last_used_at: string | null;
-}
-
-const SCOPES: Record<string, string> = {
-  gateway: 'gateway: writes and reads of an app through the gateway',
-  read: 'read: everything that the console shows, but keys, settings and the audit trail',
-  manage: 'manage: endpoints, deliveries and watches',
-  decide: 'decide: propose and approve outcomes and ends of drifts',
-  admin: 'admin: all of it, keys, freeze and quarantine',
-};
+type Key = Shown<typeof key>;
 
 const FIELDS: readonly Field[] = [
   { name: 'name', label: 'Name', hint: 'What uses it, such as shop backend' },
@@ -39,9 +20,9 @@ const FIELDS: readonly Field[] = [
     label: 'Owner',
     hint: 'The person or team. Two approvals need two owners; idempotency keys belong to one',
   },
-  ...Object.entries(SCOPES).map(
-    ([name, label]): Field => ({ name: `scope_${name}`, label, type: 'check' }),
-  ),
+  ...SCOPES.map((scope): Field => {
+    return { name: `scope_${scope}`, label: `${scope}: ${SCOPE_WORDS[scope]}`, type: 'check' };
+  }),
   {
     name: 'kinds',
     label: 'Only these kinds of write',
@@ -78,7 +59,7 @@ function keyInput(values: Values) {
   return {
     name: values.name,
     owner: values.owner,
-    scopes: Object.keys(SCOPES).filter((scope) => values[`scope_${scope}`]),
+    scopes: SCOPES.filter((scope) => values[`scope_${scope}`]),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(values.expires ? { expires_at: new Date(values.expires).toISOString() } : {}),
   };
@@ -90,7 +71,7 @@ export default function Keys(_: ViewProps) {
   const isAll = usePlace().query.get('show') === 'all';
   const rows = list.rows?.filter((key) => isAll || stateOf(key) === 'valid');
   const create = async (values: Values) => {
-    const made = await call<{ key: string }>('POST', '/api/keys', keyInput(values));
+    const made = await call<Shown<typeof createdKey>>('POST', '/api/keys', keyInput(values));
     setSecret(made.key);
   };
   const actions = html`<${Order}
@@ -154,24 +135,18 @@ function limitsText({ limits }: Key): string {
     .join('; ');
 }
 
-const COLUMNS = [
-  {
-    head: 'Name',
-    of: (key: Key) => html`<span title=${key.id}>${key.name}</span>
-      ${stateOf(key) !== 'valid' && html` <${Pill}>${stateOf(key)}<//>`}`,
+const neverOr = (at: string | null) => (at ? html`<${Time} at=${at} />` : 'never');
+
+const COLUMNS = columnsFor(key, {
+  name: {
+    of: (row) => html`<span title=${row.id}>${row.name}</span>
+      ${stateOf(row) !== 'valid' && html` <${Pill}>${stateOf(row)}<//>`}`,
   },
-  { head: 'Owner', of: ({ owner }: Key) => owner },
-  { head: 'Scopes', of: ({ scopes }: Key) => scopes.join(', ') },
-  { head: 'Limits', of: limitsText },
-  {
-    head: 'Expires',
-    of: ({ expires_at: at }: Key) => (at ? html`<${Time} at=${at} />` : 'never'),
-  },
-  {
-    head: 'Last used',
-    of: ({ last_used_at: at }: Key) => (at ? html`<${Time} at=${at} />` : 'never'),
-  },
-];
+  scopes: { of: ({ scopes }) => scopes.join(', ') },
+  limits: { of: limitsText },
+  expires_at: { of: ({ expires_at: at }) => neverOr(at) },
+  last_used_at: { of: ({ last_used_at: at }) => neverOr(at) },
+});
 
 function revocation(done: () => void) {
   return {

@@ -1,4 +1,6 @@
 /** The settings in effect on the daemon that answers, and where each comes from. */
+import type { Shown } from '../../../../resources/resource.ts';
+import type { setting } from '../../../../resources/setting.ts';
 import { useData } from '../../kit/api.ts';
 import { Card, Choice, Failed, Loading, Pill, Table, View } from '../../kit/elements.ts';
 import { durationText } from '../../kit/format.ts';
@@ -6,13 +8,7 @@ import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-interface Setting {
-  name: string;
-  value: unknown;
-  source: string;
-  is_secret: boolean;
-  is_set: boolean;
-}
+type Setting = Shown<typeof setting>;
 
 export default function Settings(_: ViewProps) {
   const { data, problem, reload } = useData<{ data: Setting[] }>('/api/settings');

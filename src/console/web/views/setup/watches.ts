@@ -1,22 +1,18 @@
 /** What is polled on request: wallets, contracts and tokens, one by one or many at once. */
+import type { ShownOf } from '../../../../resources/fields.ts';
+import type { Shown } from '../../../../resources/resource.ts';
+import { type observationAge, watch } from '../../../../resources/watch.ts';
 import { call, Problem, useData, useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
-import { Card, ListTable, Time, View, WalletLink } from '../../kit/elements.ts';
+import { Card, ListTable, View, WalletLink } from '../../kit/elements.ts';
 import { durationText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { BulkCard } from './bulk.ts';
 import { targetOf } from './targets.ts';
 
-interface Watch {
-  id: string;
-  kind: string;
-  addr: string | null;
-  contract_id: string | null;
-  token_id: string | null;
-  created_at: string;
-  created_by: string;
-}
+type Watch = Shown<typeof watch>;
 
 const FIELDS = [
   {
@@ -26,7 +22,7 @@ const FIELDS = [
   },
 ];
 
-async function watch({ target = '' }: Values): Promise<void> {
+async function add({ target = '' }: Values): Promise<void> {
   const input = targetOf(target);
   if (!input) throw new Problem(0, '', `${target} is no wallet 0x…, contract 12 or token 12/34`);
   await call('POST', '/api/watches', input);
@@ -34,12 +30,12 @@ async function watch({ target = '' }: Values): Promise<void> {
 
 export default function Watches(_: ViewProps) {
   const list = useList<Watch>('/api/watches?limit=50');
-  const age = useData<{ observation_age_max_ms: number }>('/api/watches?limit=1', 30_000);
+  const age = useData<ShownOf<typeof observationAge>>('/api/watches?limit=1', 30_000);
   const actions = html`<${Order}
     label="Watch"
     text="It is polled from now on. Its first observation opens it in the ledger."
     fields=${FIELDS}
-    order=${watch}
+    order=${add}
     done=${list.reload}
   />`;
   const maxMs = age.data?.observation_age_max_ms;
@@ -67,12 +63,12 @@ function targetText({ kind, addr, contract_id: contract, token_id: token }: Watc
   return html`<a href=${`/tokens/${contract}/${token}`}>token ${contract}/${token}</a>`;
 }
 
-const COLUMNS = [
-  { head: 'Target', of: targetText },
-  { head: 'Kind', of: ({ kind }: Watch) => kind },
-  { head: 'Since', of: ({ created_at: at }: Watch) => html`<${Time} at=${at} />` },
-  { head: 'By', of: ({ created_by: owner }: Watch) => owner },
-];
+const COLUMNS = columnsFor(watch, {
+  id: null,
+  addr: { head: 'Target', of: targetText },
+  contract_id: null,
+  token_id: null,
+});
 
 function removal(done: () => void) {
   return {

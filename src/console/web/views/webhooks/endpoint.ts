@@ -1,4 +1,6 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
+import type { endpointActivity } from '../../../../resources/activity.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
 import {
@@ -17,7 +19,7 @@ import { html, useMemo, useState } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
-import { type AttemptStep, attemptPlots, RangeTabs, type Steps, useRange } from '../steps.ts';
+import { attemptPlots, RangeTabs, useRange } from '../steps.ts';
 import { DELIVERY_COLUMNS, type Delivery } from './deliveries.ts';
 import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
 import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
@@ -81,7 +83,7 @@ export default function EndpointView({ ids }: ViewProps) {
 /** Its attempts over the last hour, day or month; the newest are some seconds late. */
 function OverTime({ path }: { path: string }) {
   const { range, everyMs } = useRange();
-  const { data, problem, reload } = useData<Steps & { attempts: AttemptStep[] }>(
+  const { data, problem, reload } = useData<Shown<typeof endpointActivity>>(
     `${path}/activity?range=${range}`,
     everyMs,
   );

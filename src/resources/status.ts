@@ -1,0 +1,150 @@
+/** The state of the service and of Tallyhook: request budget, backlog of each stage, open work. */
+import {
+  count,
+  document,
+  instant,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  byName,
+  text,
+} from './fields.ts';
+import { freeze } from './freeze.ts';
+import { resource } from './resource.ts';
+
+/** Which parts of Tallyhook a daemon runs. */
+export const ROLES = ['gateway', 'api', 'workers', 'delivery'] as const;
+export type Role = (typeof ROLES)[number];
+
+export const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'] as const;
+export type ServiceState = (typeof SERVICE_STATES)[number];
+
+export const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
+export type Stage = (typeof STAGES)[number];
+
+/** A larger number of rows is not counted further. */
+export const COUNT_MAX = 10_000;
+
+export const budget = resource('Budget', {
+  setting_per_s: nullable(number('The bound that upstream.budget_per_s sets; null: auto')),
+  by_apps_per_s: nullable(
+    number(
+      'Without a setting: 5, or a fourth of the requests of apps that the service answers ' +
+        'without throttling, whichever is larger',
+    ),
+  ),
+  learned_per_s: nullable(
+    number('What 429, outages or a recent start leave for now; null: no less than that'),
+  ),
+  effective_per_s: number(
+    'The least of these; polls of all daemons together, without requests of apps',
+  ),
+  rate_per_s: number('The part of each daemon with the role workers'),
+  waiting: count('Polls that wait for the budget'),
+  next_at: instant(),
+  blocked_until: object(
+    {
+      polls: nullable(instant()),
+      app_read: nullable(instant()),
+      app_write: nullable(instant()),
+      client_token: nullable(instant()),
+    },
+    'Deadlines that the service set with Retry-After, per class of request',
+  ),
+});
+
+const open = {
+  operations: byName(count(), 'By state'),
+  oldest_unknown_at: nullable(instant('When it was recorded')),
+  oldest_undecided_at: nullable(instant()),
+  drifts: count(),
+  oldest_drift_at: nullable(instant()),
+  drifts_unassigned: count(),
+  drifts_proposed: count('They wait for the approval of an owner'),
+  wallets_vanished: count(
+    'The service no longer shows them, and the ledger holds a balance of them',
+  ),
+  oldest_vanished_at: nullable(instant()),
+  outcomes_proposed: count('Operations whose proposed outcome waits for another owner'),
+};
+
+const polling = {
+  budget_per_s: number('Left by polls of open operations; of all daemons together'),
+  steady_per_s: number('Of all daemons together'),
+  interval_ms: nullable(count('Mean over all steady targets')),
+  expected_delay_ms: nullable(
+    count('Mean time from a change to its poll, by the learned change rates'),
+  ),
+  least_delay_ms: nullable(count('The least such mean that any schedule reaches with this budget')),
+  eta: nullable(number('The least delay divided by the expected one; 1 is best')),
+  price_s: number('Seconds of undetected change that a poll must be expected to save'),
+  oldest_poll_at: nullable(instant('Of the target polled longest ago; a few seconds old')),
+  next_due_at: nullable(instant('Of any target; in the past while polls are late')),
+};
+
+export const status = resource('Status', {
+  now: instant('The time of the database, which all daemons use'),
+  clock_correction_ms: count(
+    'Part of `now` that corrects a step of the clock of the database; it decays',
+  ),
+  daemons: object(
+    { gateway: count(), api: count(), workers: count(), delivery: count() },
+    'Living daemons that perform each role; that of webhooks counts while it runs',
+  ),
+  service: object({
+    state: oneOf([...SERVICE_STATES, 'not_probed']),
+    since: nullable(instant()),
+    announced: nullable(
+      document(
+        {
+          start: nullable(instant()),
+          start_text: nullable(text()),
+          end: nullable(instant()),
+          end_text: nullable(text()),
+          message: nullable(text()),
+        },
+        'As the service announced it; UTC is assumed',
+      ),
+    ),
+  }),
+  freeze: nullable(object(freeze, 'The freeze in effect; no write is accepted')),
+  budget: object(budget),
+  stages: list(
+    object({
+      stage: oneOf(STAGES),
+      waiting: count(`Rows that wait; every number is counted up to ${COUNT_MAX}`),
+      lag_ms: count('Age of the oldest row that waits'),
+    }),
+  ),
+  open: object(open),
+  webhooks: object({
+    endpoints_failing: count('They fail, or failures disabled them'),
+    deliveries_exhausted: count('Every attempt failed'),
+  }),
+  periods: object({
+    to_sign: count('Closed, and not signed by another owner'),
+    to_close_since: nullable(
+      instant('When the next period ended that is as long as the last one; else null'),
+    ),
+  }),
+  quarantined: object(
+    {
+      operation: count(),
+      posting_request: count(),
+      observed_holder: count(),
+      observation: count(),
+    },
+    'What waits for a release; see /api/quarantine',
+  ),
+  drift_resolution_median_s: nullable(
+    number('Median time from the first observation of a drift to its end, over 30 days'),
+  ),
+  stale_wallets: count('Wallets whose newest processed observation is older than stale_after_ms'),
+  targets: count('Wallets and tokens that are polled'),
+  observation_age_max_ms: count(
+    'No steady target is left without a poll for longer, while the service answers',
+  ),
+  polling: object(polling, 'Polls of steady targets'),
+});
