@@ -1,6 +1,17 @@
 /** What became of each of many that were acted on at once. */
 import { drift } from './drift.ts';
-import { amount, count, flag, id, list, nullable, object, oneOf, optional, text } from './fields.ts';
+import {
+  amount,
+  count,
+  flag,
+  id,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  text,
+} from './fields.ts';
 import { STATES } from './operation.ts';
 import { problem } from './problem.ts';
 import { resource } from './resource.ts';

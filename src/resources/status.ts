@@ -1,5 +1,6 @@
 /** The state of the service and of Tallyhook: request budget, backlog of each stage, open work. */
 import {
+  byName,
   count,
   document,
   instant,
@@ -8,7 +9,6 @@ import {
   number,
   object,
   oneOf,
-  byName,
   text,
 } from './fields.ts';
 import { freeze } from './freeze.ts';

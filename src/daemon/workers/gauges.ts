@@ -6,12 +6,12 @@ import type { Metrics } from '../../kernel/metrics.ts';
 import { findService } from '../../observer/observer.ts';
 import { type AlertCount, countAlerts, LATE, STUCK } from '../../reconciler/reconciler.ts';
 import { listSummaries, RECONCILIATION } from '../../reports/reports.ts';
+import { SERVICE_STATES } from '../../resources/status.ts';
 import { countEndpointStates } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Worker } from './schedule.ts';
 import { findVerification } from './verification.ts';
 
-const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'];
 const ENDPOINT_STATES = ['enabled', 'disabled'];
 
 export function gaugesWorker(deps: {
