@@ -51,22 +51,15 @@ export type { PostingRequest } from './posting-request.ts';
 export { addDuePostings } from './posting-store.ts';
 export { releasePosting } from './quarantine-store.ts';
 export {
-  type Account,
-  type Balance,
   balancesOf,
   countUnposted,
-  type Entry,
   hasDueReports,
   listAccounts,
   listMovements,
   listMovementsOf,
   listTransactions,
-  type Movement,
   sumPostingRequests,
   type Transaction,
-  type TransactionFilter,
-  type TrialLine,
-  type TrialPage,
   trialBalancePage,
 } from './store.ts';
 export type { ObservedHolder } from './tokens/token-work.ts';

@@ -1,6 +1,9 @@
 /** SQL that reads the ledger: balances, accounts, transactions, token movements, backlog. */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import type { account, transaction, trialLine } from '../resources/ledger.ts';
+import type { Row } from '../resources/resource.ts';
+import type { tokenMovement } from '../resources/token.ts';
 
 export interface Balance {
   balance: bigint;
@@ -8,36 +11,12 @@ export interface Balance {
   version: bigint;
 }
 
-export interface Account extends Balance {
-  id: bigint;
-  name: string;
-  kind: string;
-  asset: string;
-  openedAt: Instant;
-}
+export type Account = Row<typeof account> & { id: bigint };
 
-export interface Entry {
-  account: string;
-  amount: bigint;
-  balanceAfter: bigint;
-  version: bigint;
-}
+type Entry = Row<typeof transaction>['entries'][number] & Pick<Balance, 'version'>;
 
-export interface Transaction {
-  id: bigint;
-  batchId: bigint;
-  kind: string;
-  operationId: string | null;
+export interface Transaction extends Omit<Row<typeof transaction>, 'entries'> {
   postingRequestId: string | null;
-  reverses: bigint | null;
-  reasonType: string | null;
-  reference: string | null;
-  txAppNo: bigint | null;
-  txLogNo: bigint | null;
-  requestedBy: string | null;
-  effectiveAt: Instant;
-  effectiveBasis: string;
-  recordedAt: Instant;
   /** In the order of their lines; they sum to zero. */
   entries: Entry[];
 }
@@ -64,7 +43,7 @@ export async function listAccounts(
   page: { after?: bigint | undefined; limit: number },
 ): Promise<Account[]> {
   return db.sql<Account[]>`
-    select id, name, kind, asset, balance, version, opened_at
+    select id, name as account, kind, asset, balance, version as entries, opened_at
     from tallyhook.accounts where id > ${(page.after ?? 0n).toString()}::bigint
     order by id limit ${page.limit}`;
 }
@@ -148,21 +127,7 @@ export async function sumPostingRequests(db: Queryable, account: string): Promis
 }
 
 /** A movement of an NFT, as recorded. */
-export interface Movement {
-  id: bigint;
-  kind: string;
-  fromAddr: string | null;
-  toAddr: string | null;
-  txHash: string | null;
-  /** Null for an opening, and for what was made elsewhere. */
-  operationId: string | null;
-  /** The movement that a reversal takes back. */
-  reverses: bigint | null;
-  notBefore: Instant | null;
-  effectiveAt: Instant;
-  effectiveBasis: string;
-  recordedAt: Instant;
-}
+export type Movement = Row<typeof tokenMovement>;
 
 /** Movements of one token before the given id, the newest first. */
 export async function listMovements(
@@ -173,7 +138,7 @@ export async function listMovements(
   const { sql } = db;
   const { before } = page;
   return sql<Movement[]>`
-    select m.id, m.kind, m.from_addr, m.to_addr,
+    select m.id as seq, m.kind, m.from_addr, m.to_addr,
       coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
         where o.id = m.operation_id)) as tx_hash,
       m.operation_id, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at
@@ -195,13 +160,8 @@ export async function listMovementsOf(
     where operation_id = ${operationId} order by posting desc limit ${limit}`;
 }
 
-/** An account of a trial balance: exactly one of debit and credit is not zero, unless both are. */
-export interface TrialLine {
-  account: string;
-  asset: string;
-  debit: bigint;
-  credit: bigint;
-}
+/** Exactly one of debit and credit is not zero, unless both are. */
+type TrialLine = Row<typeof trialLine>;
 
 /** A page of a trial balance, with the totals of the whole. */
 export interface TrialPage {

@@ -1,23 +1,9 @@
 /** SQL of tokens and of candidates for the outcome of unknown operations. */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
-import type { TokenState } from './tokens/rule.ts';
+import type { candidates, tokens } from './tables.ts';
 
-export interface Token extends TokenState {
-  contractId: bigint;
-  tokenId: bigint;
-  createdText: string | null;
-  ownedText: string | null;
-  observedAt: Instant;
-  presence: 'present' | 'absent';
-  absentSince: Instant | null;
-  /** The holder that was given to the ledger last; null if that was none. */
-  recordedOwner: string | null;
-  /** Since when observations show another one, and the start of the one before them. */
-  differsSince: Instant | null;
-  differsAfter: Instant | null;
-}
+export type Token = typeof tokens.$inferSelect;
 
 function tokenColumns(sql: Sql) {
   return sql`contract_id, token_id, owner, creator, uri, metadata, extra_data, status, locked,
@@ -108,14 +94,7 @@ function isoOrNull(at: Instant | null): string | null {
 }
 
 /** A finding about an unknown operation that a later observation has to confirm. */
-export interface Candidate {
-  operationId: string;
-  outcome: 'executed' | 'not_executed';
-  basis: string;
-  evidence: Json;
-  seenAt: Instant;
-  observationStartedAt: Instant;
-}
+export type Candidate = typeof candidates.$inferSelect;
 
 export async function findCandidate(
   db: Queryable,

@@ -5,6 +5,9 @@
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
+import { OUTCOMES } from '../resources/decision.ts';
+import { PRESENCES } from '../resources/token.ts';
+import { VERDICTS } from '../resources/wallet.ts';
 
 export const wallets = tallyhook.table(
   'wallets',
@@ -28,8 +31,8 @@ export const wallets = tallyhook.table(
     observationId: text('observation_id'),
     /** When the newest observation was evaluated; what became known later was not counted in it. */
     evaluatedAt: instant('evaluated_at'),
-    /** explained, drifting, inconclusive, unopened or vanished; `cause` says why. */
-    verdict: text().notNull(),
+    /** `cause` says why. */
+    verdict: text({ enum: VERDICTS }).notNull(),
     cause: text(),
     /** A difference seen once, between these bounds; a later observation confirms it. */
     suspectedMin: whole('suspected_min'),
@@ -60,8 +63,7 @@ export const tokens = tallyhook.table(
     createdText: text('created_text'),
     ownedText: text('owned_text'),
     observedAt: instant('observed_at').notNull(),
-    /** present or absent; absent only after two observations in a row. */
-    presence: text().notNull(),
+    presence: text({ enum: PRESENCES }).notNull(),
     absentSince: instant('absent_since'),
     /** The holder that was given to the ledger last; null if that was none. */
     recordedOwner: text('recorded_owner'),
@@ -132,7 +134,7 @@ export const driftActions = tallyhook.table(
 /** The finding about an unknown operation that a later observation has to confirm. */
 export const candidates = tallyhook.table('candidates', {
   operationId: text('operation_id').primaryKey(),
-  outcome: text().notNull(),
+  outcome: text({ enum: OUTCOMES }).notNull(),
   basis: text().notNull(),
   evidence: json().notNull(),
   /** End of the newest observation it rests on; the confirming one must start later. */

@@ -1,30 +1,20 @@
 /** Why a wallet holds what it holds: its roll-forward, its last observation and its drifts. */
 import type { Db } from '../db/connect.ts';
+import type { Row } from '../resources/resource.ts';
+import type { explanation } from '../resources/wallet.ts';
 import {
   balanceBefore,
-  type ExplainedDrift,
-  type LastObservation,
   lastObservation,
   listDriftsOf,
   listMovements,
-  type Movement,
   type WalletPeriod,
 } from './queries/explain-store.ts';
 
-export interface Explanation {
-  /** Ledger balances at both ends; null while they are not known. */
-  opening: bigint | null;
-  closing: bigint | null;
-  movements: Movement[];
-  /** Undefined for a wallet that was never observed. */
-  observed: LastObservation | undefined;
-  drifts: ExplainedDrift[];
-}
-
 /** Explains one wallet in one snapshot. */
-export function explainWallet(db: Db, period: WalletPeriod): Promise<Explanation> {
+export function explainWallet(db: Db, period: WalletPeriod): Promise<Row<typeof explanation>> {
   return db.begin(
     async (tx) => ({
+      ...period,
       opening: await balanceBefore(tx, period.addr, period.from),
       movements: await listMovements(tx, period),
       closing: await balanceBefore(tx, period.addr, period.to),

@@ -31,12 +31,11 @@ import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
-export { type Explanation, explainWallet } from './explain.ts';
+export { explainWallet } from './explain.ts';
 export type { BucketKeys } from './files/bucket.ts';
 export type { ReportFile } from './files/store.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
-export { PERIOD_STATES } from './periods/rule.ts';
 export {
   type ClosedPeriod,
   findWaitingPeriods,

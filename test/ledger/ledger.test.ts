@@ -70,7 +70,7 @@ describe('Operations', () => {
     await rig.put(give('op_3', { toAddr: A.toLowerCase() }));
     await rig.post();
     const accounts = await listAccounts(rig.database.db, { limit: 10 });
-    expect(accounts.map(({ name, balance, version }) => [name, balance, version])).toEqual(
+    expect(accounts.map(({ account, balance, entries }) => [account, balance, entries])).toEqual(
       expect.arrayContaining([
         ['operator:7', -30n, 3n],
         [`wallet:${A}`, 30n, 3n],

@@ -62,8 +62,12 @@ interface ResourceRoute<R extends z.ZodObject, A extends Resource>
 type Paged = { query: { limit: number; cursor?: string | undefined } };
 
 /** A route that answers a page of a list of a resource. */
-interface ResourceList<R extends z.ZodObject & z.ZodType<Paged>, A extends Resource, Position>
-  extends Omit<ListRoute<R, z.ZodType, Row<NoInfer<A>>, Position>, 'item' | 'output'> {
+interface ResourceList<
+  R extends z.ZodObject & z.ZodType<Paged>,
+  A extends Resource,
+  Listed extends Row<A>,
+  Position,
+> extends Omit<ListRoute<R, z.ZodType, Listed, Position>, 'item' | 'output'> {
   items: A;
 }
 
@@ -162,9 +166,12 @@ export function makeRouter(routerDeps: RouterDeps) {
       handle: async (input, caller) => show(await route.handle(input, caller)),
     } as Route<R, z.ZodType<Shown<A>>>);
   }
-  function listOf<R extends z.ZodObject & z.ZodType<Paged>, A extends Resource, Position>(
-    route: ResourceList<R, A, Position>,
-  ): void {
+  function listOf<
+    R extends z.ZodObject & z.ZodType<Paged>,
+    A extends Resource,
+    Listed extends Row<A>,
+    Position,
+  >(route: ResourceList<R, A, Listed, Position>): void {
     list({ ...route, item: schemaOf(route.items), output: shower(route.items) as never });
   }
   function raw<R extends z.ZodObject>(route: RawRoute<R>): void {

@@ -2,29 +2,13 @@
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import type { period, periodClose } from '../../resources/period.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../remote.ts';
 
 type Options = Remote & { json?: true };
 
-interface Period {
-  id: string;
-  state: 'closed' | 'signed' | 'reopened';
-  period_from: string;
-  period_to: string;
-  report_id: string;
-  closed_by: string;
-  sign_offs: { kind: string; subject: string; reason: string }[];
-  signed_by: string | null;
-  reopened_by: string | null;
-  reopen_reason: string | null;
-}
-
-interface CloseResult {
-  period: Period | null;
-  period_from: string;
-  period_to: string;
-  obstacles: { kind: string; subject: string | null; amount: string | null; next: string }[];
-}
+type Period = Shown<typeof period>;
 
 export async function listPeriods(options: Options): Promise<number> {
   const data = await listAll<Period>(options, '/api/periods');
@@ -61,7 +45,7 @@ export async function closePeriod(
       ...(dryRun ? { dry_run: true } : {}),
     },
   });
-  const { period, obstacles, ...result } = JSON.parse(text) as CloseResult;
+  const { period, obstacles, ...result } = JSON.parse(text) as Shown<typeof periodClose>;
   const code = obstacles.length > 0 ? 1 : 0;
   if (options.json) printLine(text);
   else if (period) printLine(lineOf(period));

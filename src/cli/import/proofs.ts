@@ -2,6 +2,8 @@
 import { pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { accountKey, accountOfWallet } from '../../operations/operations.ts';
+import type { openings, transaction } from '../../resources/ledger.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, pagesOf, type Remote } from '../remote.ts';
 import type { Movement, Movements } from './movements.ts';
 import {
@@ -18,14 +20,7 @@ const LISTED_MAX = 1_000;
 const WAITS_MAX = 1_200;
 const WAIT_MS = 500;
 
-interface Opening {
-  addr: string;
-  opening: string | null;
-  opened_at: string | null;
-  known_since: string | null;
-  observed_at: string | null;
-  drift: string;
-}
+type Openings = Shown<typeof openings>;
 
 export async function proveAll(remote: Remote, movements: Movements): Promise<WalletProofs> {
   const wallets = { touched: 0, proved: 0, unobserved: 0, failed: 0 };
@@ -83,10 +78,13 @@ const NO_WALLET = `0x${'0'.repeat(40)}`;
 async function openingsOf(remote: Remote, addrs: readonly string[]) {
   const query = addrs.map((addr) => `addr=${encodeURIComponent(addr)}`).join('&');
   const text = await callDaemon(remote, { method: 'GET', path: `/api/openings?${query}` });
-  return JSON.parse(text) as { data: Opening[]; posting: boolean };
+  return JSON.parse(text) as Openings;
 }
 
-async function knownOf(remote: Remote, found: Opening | undefined): Promise<Known> {
+async function knownOf(
+  remote: Remote,
+  found: Openings['data'][number] | undefined,
+): Promise<Known> {
   const at = (text: string | null | undefined) => (text ? Date.parse(text) : null);
   const openedAt = at(found?.opened_at);
   const knownSince = at(found?.known_since);
@@ -100,18 +98,12 @@ async function knownOf(remote: Remote, found: Opening | undefined): Promise<Know
   };
 }
 
-interface Transaction {
-  kind: string;
-  effective_at: string;
-  entries: { account: string; amount: string }[];
-}
-
 /** The entries before the observation of the opening, the opening itself apart. */
 async function earlierEntries(remote: Remote, addr: string, before: number): Promise<Movement[]> {
   const found: Movement[] = [];
   const account = accountOfWallet(addr);
   const path = `/api/ledger/transactions?account=${encodeURIComponent(account)}`;
-  for await (const page of pagesOf<Transaction>(remote, path))
+  for await (const page of pagesOf<Shown<typeof transaction>>(remote, path))
     for (const { kind, effective_at, entries } of page) {
       const at = Date.parse(effective_at);
       if (kind === 'opening' || at >= before) continue;

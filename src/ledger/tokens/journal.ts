@@ -10,8 +10,9 @@
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
+import type { MOVE_KINDS } from '../../resources/token.ts';
 
-export type MoveKind = 'opening' | 'mint' | 'transfer' | 'burn' | 'data_change';
+export type MoveKind = (typeof MOVE_KINDS)[number];
 
 /** A standing movement. Without an operation it is an opening, or was made elsewhere. */
 export interface Movement {

@@ -11,20 +11,16 @@ import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import { type Kind, type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import type { EventType } from '../../resources/events.ts';
+import type { Row } from '../../resources/resource.ts';
+import type { token } from '../../resources/token.ts';
 
 export const COMPLETE = 1;
 export const FAILED = 3;
 
-export interface TokenState {
-  owner: string | null;
-  creator: string | null;
-  uri: string | null;
-  metadata: string | null;
-  extraData: string | null;
-  status: number | null;
-  locked: number | null;
-  lastTxHash: string | null;
-}
+export type TokenState = Pick<
+  Row<typeof token>,
+  ('owner' | 'creator' | 'uri' | 'metadata' | 'extraData') | ('status' | 'locked' | 'lastTxHash')
+>;
 
 /** The token in the record of an observation; missing texts are empty. */
 export function tokenStateOf(

@@ -1,28 +1,9 @@
 /** SQL of wallets. */
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { wallets } from '../tables.ts';
 
-export interface Wallet {
-  key: string;
-  addr: string;
-  status: number | null;
-  observedBalance: bigint | null;
-  observedAt: Instant | null;
-  observationEndedAt: Instant | null;
-  openedAt: Instant | null;
-  consistentAt: Instant | null;
-  quietAt: Instant | null;
-  ledgerAtObservation: bigint | null;
-  observationId: string | null;
-  evaluatedAt: Instant | null;
-  verdict: string;
-  cause: string | null;
-  suspectedMin: bigint | null;
-  suspectedMax: bigint | null;
-  suspectedAt: Instant | null;
-  /** When a second observation showed that the service does not show it any more. */
-  vanishedAt: Instant | null;
-}
+export type Wallet = typeof wallets.$inferSelect;
 
 function walletColumns(sql: Sql) {
   return sql`key, addr, status, observed_balance, observed_at, observation_ended_at, opened_at,

@@ -4,12 +4,11 @@
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { PeriodState, periodClose } from '../../resources/period.ts';
+import type { Shown } from '../../resources/resource.ts';
 import type { ReconciliationContent } from '../content.ts';
 import { type Finding, isDamage } from '../findings.ts';
 import type { Period } from '../schedule.ts';
-
-export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
-export type PeriodState = (typeof PERIOD_STATES)[number];
 
 /** An open item, by its subject in the report, that the closing owner accepts. */
 export interface SignOff {
@@ -24,15 +23,8 @@ export type PeriodReport = Pick<
 >;
 
 /** Why a period does not close. */
-export type Obstacle = {
+export type Obstacle = Shown<typeof periodClose>['obstacles'][number] & {
   kind: Finding['kind'] | 'period_runs' | 'breaks_not_listed' | 'no_such_item';
-  subject: string | null;
-  amount: string | null;
-  since: string | null;
-  /** What to do. */
-  next: string;
-  /** Whether the closing owner may accept it with a reason; a damaged ledger never. */
-  can_sign_off: boolean;
 };
 
 /**

@@ -2,32 +2,12 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { PeriodState, period } from '../../resources/period.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { Period } from '../schedule.ts';
-import type { PeriodState } from './rule.ts';
 
 /** A close of a period; the newest states count. */
-export interface ClosedPeriod {
-  id: string;
-  state: PeriodState;
-  periodFrom: Instant;
-  /** Exclusive. */
-  periodTo: Instant;
-  reportId: string;
-  reportHash: string;
-  /** Cut-off: the last ledger batch of the report, 0 without one, and its time. */
-  lastBatch: bigint;
-  knownAt: Instant;
-  chainHead: string | null;
-  closedBy: string;
-  closedAt: Instant;
-  signedBy: string | null;
-  signedAt: Instant | null;
-  reopenedBy: string | null;
-  reopenedAt: Instant | null;
-  reopenReason: string | null;
-  /** Open items that the closing owner signed off, in their order. */
-  signOffs: { kind: string; subject: string; reason: string }[];
-}
+export type ClosedPeriod = Row<typeof period>;
 
 /** An instant, or the midnight that a calendar day begins with. */
 export type Moment = { at: Instant } | { day: string };

@@ -2,30 +2,10 @@
 import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Row } from '../../resources/resource.ts';
+import type { explanation } from '../../resources/wallet.ts';
 
-/** Sums of the entries of one kind and reason. */
-export interface Movement {
-  kind: string;
-  reasonType: string | null;
-  entries: number;
-  up: bigint;
-  down: bigint;
-}
-
-/** A drift that was open, or began, in the period. */
-export interface ExplainedDrift {
-  id: string;
-  addr: string;
-  amount: bigint | null;
-  min: bigint;
-  max: bigint;
-  state: string;
-  cause: string;
-  /** Start of the last poll that did not show it, and of the first one that did. */
-  windowFrom: Instant | null;
-  windowTo: Instant;
-  closedAt: Instant | null;
-}
+type Explained = Row<typeof explanation>;
 
 export interface WalletPeriod {
   addr: string;
@@ -49,8 +29,11 @@ export async function balanceBefore(tx: Tx, addr: string, at: Instant): Promise<
   return rows[0]?.balance ?? null;
 }
 
-export async function listMovements(tx: Tx, { addr, from, to }: WalletPeriod): Promise<Movement[]> {
-  return tx.sql<Movement[]>`
+export async function listMovements(
+  tx: Tx,
+  { addr, from, to }: WalletPeriod,
+): Promise<Explained['movements']> {
+  return tx.sql<Explained['movements'][number][]>`
     select t.kind, t.reason_type, count(*)::int as entries,
       coalesce(sum(e.amount) filter (where e.amount > 0), 0) as up,
       coalesce(sum(e.amount) filter (where e.amount < 0), 0) as down
@@ -68,27 +51,20 @@ const DRIFTS_MAX = 200;
 export async function listDriftsOf(
   tx: Tx,
   { addr, from, to }: WalletPeriod,
-): Promise<ExplainedDrift[]> {
-  return tx.sql<ExplainedDrift[]>`
-    select id, addr, amount, amount_min as min, amount_max as max, state, cause, window_from,
-      window_to, closed_at
+): Promise<Explained['drifts']> {
+  return tx.sql<Explained['drifts'][number][]>`
+    select id, addr, amount, amount_min, amount_max, state, cause, window_from, window_to,
+      closed_at
     from tallyhook.drifts
     where wallet_key = ${addressKey(addr)} and window_to < ${isoText(to)}
       and (closed_at is null or closed_at >= ${isoText(from)})
     order by window_to, id limit ${DRIFTS_MAX}`;
 }
 
-/** What was observed last of a wallet, and the ledger at that observation. */
-export interface LastObservation {
-  observedBalance: bigint | null;
-  observedAt: Instant | null;
-  ledgerAtObservation: bigint | null;
-  verdict: string;
-}
-
-export async function lastObservation(tx: Tx, addr: string): Promise<LastObservation | undefined> {
-  const rows = await tx.sql<LastObservation[]>`
-    select observed_balance, observed_at, ledger_at_observation, verdict
-    from tallyhook.wallets where key = ${addressKey(addr)}`;
-  return rows[0];
+/** What was observed last of a wallet, and the ledger at that observation; null before the first. */
+export async function lastObservation(tx: Tx, addr: string): Promise<Explained['observed']> {
+  const rows = await tx.sql<NonNullable<Explained['observed']>[]>`
+    select observed_at as at, observed_balance as balance, ledger_at_observation as ledger, verdict
+    from tallyhook.wallets where key = ${addressKey(addr)} and observed_at is not null`;
+  return rows[0] ?? null;
 }

@@ -7,10 +7,10 @@ import {
   assertSignable,
   obstaclesOf,
   type PeriodReport,
-  type PeriodState,
   periodToClose,
   signedOff,
 } from '../../../src/reports/periods/rule.ts';
+import type { PeriodState } from '../../../src/resources/period.ts';
 
 /** The value, or the code of the Failure. */
 function outcomeOf<T>(work: () => T): T | string {

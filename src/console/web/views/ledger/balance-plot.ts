@@ -1,18 +1,20 @@
 /** The balance of a wallet over time: by the ledger, as observed, and while a drift is open. */
 
+import type { Shown } from '../../../../resources/resource.ts';
+import type { statementLine, walletObservation } from '../../../../resources/wallet.ts';
 import { readersNow } from '../../kit/format.ts';
 import { html, useMemo } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
 import type { Drift } from './drift-words.ts';
 
-type Line = { effective_at: string; amount: string };
-type Observed = { unchanged_since: string; balance: string | null };
+type StatementLine = Shown<typeof statementLine>;
+type Observation = Shown<typeof walletObservation>;
 
 interface BalanceProps {
   /** The balance by the ledger now. */
   balance: string;
-  lines: readonly Line[] | undefined;
-  observations: readonly Observed[] | undefined;
+  lines: readonly StatementLine[] | undefined;
+  observations: readonly Observation[] | undefined;
   drifts: readonly Drift[] | undefined;
 }
 
@@ -32,8 +34,8 @@ type Steps = { at: number; value: number | null }[];
 
 function seriesOf(
   balance: bigint,
-  lines: readonly Line[],
-  observations: readonly Observed[],
+  lines: readonly StatementLine[],
+  observations: readonly Observation[],
   drifts: readonly Drift[],
   now: number,
 ) {
@@ -67,7 +69,7 @@ function seriesOf(
 }
 
 /** Backwards from the balance now, in the order in which the entries took effect. */
-function ledgerSteps(balance: bigint, lines: readonly Line[]): Steps {
+function ledgerSteps(balance: bigint, lines: readonly StatementLine[]): Steps {
   const newestFirst = lines.toSorted((a, b) => at(b.effective_at) - at(a.effective_at));
   let after = balance;
   const steps: Steps = newestFirst.map(({ effective_at, amount }) => {

@@ -1,5 +1,7 @@
 /** The close of the next period: first what prevents it, then each open item with its reason. */
 
+import type { periodClose } from '../../../../resources/period.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
@@ -7,22 +9,8 @@ import { readersNow, signedText, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { periodText } from './reports.ts';
 
-interface Obstacle {
-  kind: string;
-  subject: string | null;
-  amount: string | null;
-  since: string | null;
-  next: string;
-  can_sign_off: boolean;
-}
-
-interface Trial {
-  period_from: string;
-  period_to: string;
-  verdict: string;
-  breaks: number;
-  obstacles: Obstacle[];
-}
+type Trial = Shown<typeof periodClose>;
+type Obstacle = Trial['obstacles'][number];
 
 /** What a person can do about it in these pages; else the words of the API. */
 const ADVICE: Record<string, string> = {

@@ -1,6 +1,14 @@
 /** The ledger: the trial balance at an instant, its accounts, and its transactions. */
 
+import {
+  account,
+  transaction,
+  type trialBalance,
+  trialLine,
+} from '../../../../resources/ledger.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
@@ -59,19 +67,15 @@ function Account({ name }: { name: string }) {
   return html`<a href=${href}>${name}</a>`;
 }
 
-interface Line {
-  account: string;
-  asset: string;
-  debit: string;
-  credit: string;
-}
+type Line = Shown<typeof trialLine>;
+type Totals = Shown<typeof trialBalance>;
 
 function TrialBalance({ asOf }: { asOf: string }) {
   const isTime = !Number.isNaN(Date.parse(asOf));
   const at = isTime ? new Date(asOf).toISOString() : '';
   const path = withQuery('/api/ledger/trial-balance', { limit: '100', as_of: at });
   const list = useList<Line>(path);
-  const totals = useData<{ debit: string; credit: string }>(path);
+  const totals = useData<Totals>(path);
   const choose = (event: Event) => setQuery({ as_of: (event.target as HTMLInputElement).value });
   return html`<div class="filters">
       <label class="field">
@@ -89,7 +93,7 @@ function TrialBalance({ asOf }: { asOf: string }) {
     />`;
 }
 
-function Totals({ of: { debit, credit } }: { of: { debit: string; credit: string } }) {
+function Totals({ of: { debit, credit } }: { of: Totals }) {
   return html`<${Facts}
     pairs=${[
       ['All debits', html`<${Amount} of=${debit} />`],
@@ -101,63 +105,38 @@ function Totals({ of: { debit, credit } }: { of: { debit: string; credit: string
 
 const amountOr = (of: string) => (of === '0' ? '' : html`<${Amount} of=${of} />`);
 
-const TRIAL_COLUMNS = [
-  { head: 'Account', of: ({ account }: Line) => html`<${Account} name=${account} />` },
-  { head: 'Asset', of: ({ asset }: Line) => wordsOf(asset) },
-  { head: 'Debit', number: true, of: ({ debit }: Line) => amountOr(debit) },
-  { head: 'Credit', number: true, of: ({ credit }: Line) => amountOr(credit) },
-];
+const TRIAL_COLUMNS = columnsFor(trialLine, {
+  account: { of: ({ account }) => html`<${Account} name=${account} />` },
+  asset: { of: ({ asset }) => wordsOf(asset) },
+  debit: { of: ({ debit }) => amountOr(debit) },
+  credit: { of: ({ credit }) => amountOr(credit) },
+});
 
-interface AccountRow {
-  account: string;
-  kind: string;
-  asset: string;
-  balance: string;
-  entries: string;
-  opened_at: string;
-}
+type AccountRow = Shown<typeof account>;
+
+const ACCOUNT_COLUMNS = columnsFor(account, {
+  account: { of: ({ account }) => html`<${Account} name=${account} />` },
+  kind: { of: ({ kind }) => wordsOf(kind) },
+  asset: { of: ({ asset }) => wordsOf(asset) },
+  entries: {
+    of: ({ account, entries }) =>
+      html`<a href=${`/ledger?show=transactions&account=${encodeURIComponent(account)}`}>
+        <${Amount} of=${entries} />
+      </a>`,
+  },
+});
 
 function Accounts() {
   const list = useList<AccountRow>('/api/ledger/accounts?limit=100');
-  const columns = [
-    { head: 'Account', of: ({ account }: AccountRow) => html`<${Account} name=${account} />` },
-    { head: 'Kind', of: ({ kind }: AccountRow) => wordsOf(kind) },
-    { head: 'Asset', of: ({ asset }: AccountRow) => wordsOf(asset) },
-    {
-      head: 'Balance',
-      number: true,
-      of: ({ balance }: AccountRow) => html`<${Amount} of=${balance} />`,
-    },
-    {
-      head: 'Entries',
-      number: true,
-      of: ({ account, entries }: AccountRow) =>
-        html`<a href=${`/ledger?show=transactions&account=${encodeURIComponent(account)}`}>
-          <${Amount} of=${entries} />
-        </a>`,
-    },
-    { head: 'Opened', of: ({ opened_at: at }: AccountRow) => html`<${Time} at=${at} />` },
-  ];
   return html`<${ListTable}
     list=${list}
-    columns=${columns}
+    columns=${ACCOUNT_COLUMNS}
     keyOf=${({ account, asset }: AccountRow) => `${account} ${asset}`}
     empty="The ledger has no account yet."
   />`;
 }
 
-interface Transaction {
-  id: string;
-  kind: string;
-  operation_id: string | null;
-  reverses: string | null;
-  reason_type: string | null;
-  reference: string | null;
-  requested_by: string | null;
-  effective_at: string;
-  recorded_at: string;
-  entries: { account: string; amount: string; balance_after: string }[];
-}
+type Transaction = Shown<typeof transaction>;
 
 function Transactions({ account }: { account: string }) {
   const list = useList<Transaction>(
@@ -184,23 +163,18 @@ function Transactions({ account }: { account: string }) {
 /** Openings are posted by the daemon itself. */
 const actorOf = (by: string | null) => (by === 'reconciler' ? 'Tallyhook' : by);
 
-const TRANSACTION_COLUMNS = [
-  { head: 'Number', number: true, of: ({ id }: Transaction) => id },
-  {
-    head: 'Took effect',
-    of: ({ effective_at: at }: Transaction) => html`<${Time} at=${at} exact />`,
-  },
-  {
-    head: 'Kind',
-    of: ({ kind, operation_id: id, reverses }: Transaction) =>
+const TRANSACTION_COLUMNS = columnsFor(transaction, {
+  id: { of: ({ id }) => id },
+  effective_at: { of: ({ effective_at: at }) => html`<${Time} at=${at} exact />` },
+  kind: {
+    of: ({ kind, operation_id: id, reverses }) =>
       html`<span>
         ${id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind)}
         ${reverses && html` <span class="muted">of ${reverses}</span>`}
       </span>`,
   },
-  {
-    head: 'Entries',
-    of: ({ entries }: Transaction) =>
+  entries: {
+    of: ({ entries }) =>
       html`<div class="entries">
         ${entries.map(
           ({ account, amount }) => html`<div>
@@ -209,11 +183,10 @@ const TRANSACTION_COLUMNS = [
         )}
       </div>`,
   },
-  {
-    head: 'By',
-    of: (row: Transaction) =>
+  requested_by: {
+    of: (row) =>
       [actorOf(row.requested_by), row.reason_type && wordsOf(row.reason_type), row.reference]
         .filter(Boolean)
         .join(', '),
   },
-];
+});

@@ -1,5 +1,7 @@
 /** Closed periods: who closed and signed each, with which report; and the close of the next one. */
 
+import type { period } from '../../../../resources/period.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList, withQuery } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
@@ -10,22 +12,7 @@ import type { ViewProps } from '../../pages.ts';
 import { ClosePeriod, subjectOf } from './close.ts';
 import { periodText } from './reports.ts';
 
-export interface Period {
-  id: string;
-  state: string;
-  period_from: string;
-  period_to: string;
-  report_id: string;
-  report_hash: string;
-  closed_by: string;
-  closed_at: string;
-  sign_offs: { kind: string; subject: string; reason: string }[];
-  signed_by: string | null;
-  signed_at: string | null;
-  reopened_by: string | null;
-  reopened_at: string | null;
-  reopen_reason: string | null;
-}
+type Period = Shown<typeof period>;
 
 const STATES = [
   ['', 'any state'],

@@ -1,6 +1,9 @@
 /** One token: who holds it, what the service says, and how it moved; or all of a contract. */
 
+import type { Shown } from '../../../../resources/resource.ts';
+import { type token, tokenMovement } from '../../../../resources/token.ts';
 import { useData, useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import {
   Card,
   Code,
@@ -15,17 +18,10 @@ import {
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
-import { Contract, type Token, TokenState } from './tokens.ts';
+import { Contract, TokenState } from './tokens.ts';
 
-interface Movement {
-  seq: string;
-  kind: string;
-  from_addr: string | null;
-  to_addr: string | null;
-  tx_hash: string | null;
-  operation_id: string | null;
-  effective_at: string;
-}
+type Token = Shown<typeof token>;
+type Movement = Shown<typeof tokenMovement>;
 
 export default function TokenOrContract({ ids: [contract = '', token] }: ViewProps) {
   return token === undefined
@@ -47,14 +43,13 @@ function TokenView({ contract, token }: { contract: string; token: string }) {
   <//>`;
 }
 
-const wallet = (addr: string | null, whole = false) =>
-  addr && html`<${WalletLink} addr=${addr} whole=${whole} />`;
+const wallet = (addr: string | null) => addr && html`<${WalletLink} addr=${addr} whole />`;
 
 function factsOf(token: Token): [string, unknown][] {
   const { absent_since: absent, last_tx_hash: hash } = token;
   return [
-    ['Owner', wallet(token.owner, true)],
-    ['Creator', wallet(token.creator, true)],
+    ['Owner', wallet(token.owner)],
+    ['Creator', wallet(token.creator)],
     ['Not found since', absent && html`<${Time} at=${absent} exact />`],
     ['On a market', token.locked === null ? null : token.locked ? 'yes: it is locked' : 'no'],
     ['URI', token.uri],
@@ -82,20 +77,10 @@ function History({ path }: { path: string }) {
   />`;
 }
 
-const COLUMNS = [
-  {
-    head: 'Took effect',
-    of: ({ effective_at: at }: Movement) => html`<${Time} at=${at} exact />`,
-  },
-  {
-    head: 'Kind',
-    of: ({ kind, operation_id: id }: Movement) =>
+const COLUMNS = columnsFor(tokenMovement, {
+  effective_at: { of: ({ effective_at: at }) => html`<${Time} at=${at} exact />` },
+  kind: {
+    of: ({ kind, operation_id: id }) =>
       id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : sourceOf(kind),
   },
-  { head: 'From', of: ({ from_addr: from }: Movement) => wallet(from) },
-  { head: 'To', of: ({ to_addr: to }: Movement) => wallet(to) },
-  {
-    head: 'Hash',
-    of: ({ tx_hash: hash }: Movement) => hash && html`<${Code} text=${hash} />`,
-  },
-];
+});

@@ -1,29 +1,16 @@
 /** Tokens of a contract as last observed, and the way to a contract. */
 
+import type { Shown } from '../../../../resources/resource.ts';
+import { token } from '../../../../resources/token.ts';
 import { type Page, useData, useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
-import { Card, ListTable, Pill, Time, View, WalletLink } from '../../kit/elements.ts';
+import { Card, ListTable, Pill, View } from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-export interface Token {
-  contract_id: string;
-  token_id: string;
-  owner: string | null;
-  creator: string | null;
-  uri: string | null;
-  metadata: string | null;
-  extra_data: string | null;
-  status: number | null;
-  locked: number | null;
-  last_tx_hash: string | null;
-  created_text: string | null;
-  owned_text: string | null;
-  observed_at: string;
-  presence: string;
-  absent_since: string | null;
-}
+type Token = Shown<typeof token>;
 
 const STATUSES = ['pending', 'complete', 'in progress', 'failed'];
 
@@ -86,27 +73,19 @@ export function Contract({ id }: { id: string }) {
       <${ListTable}
         list=${list}
         columns=${COLUMNS}
-        keyOf=${({ token_id: token }: Token) => token}
+        keyOf=${({ token_id: id }: Token) => id}
         empty="No token of this contract was observed. Watch the contract to scan all of them."
       />
     <//>
   <//>`;
 }
 
-const COLUMNS = [
-  {
-    head: 'Token',
-    of: ({ contract_id: contract, token_id: token }: Token) =>
-      html`<a href=${`/tokens/${contract}/${token}`}>${contract}/${token}</a>`,
+const COLUMNS = columnsFor(token, {
+  token_id: {
+    number: false,
+    of: ({ contract_id: contract, token_id: id }) =>
+      html`<a href=${`/tokens/${contract}/${id}`}>${contract}/${id}</a>`,
   },
-  { head: 'State', of: (token: Token) => html`<${TokenState} of=${token} />` },
-  {
-    head: 'Owner',
-    of: ({ owner }: Token) => owner && html`<${WalletLink} addr=${owner} />`,
-  },
-  {
-    head: 'Market',
-    of: ({ locked }: Token) => (locked ? 'locked' : undefined),
-  },
-  { head: 'Last observed', of: ({ observed_at: at }: Token) => html`<${Time} at=${at} />` },
-];
+  status: { number: false, of: (row) => html`<${TokenState} of=${row} />` },
+  locked: { number: false, of: ({ locked }) => (locked ? 'locked' : undefined) },
+});

@@ -1,6 +1,10 @@
 /** One wallet: its balance now and over time, its entries, operations, observations and drifts. */
 
+import { drift } from '../../../../resources/drift.ts';
+import type { Shown } from '../../../../resources/resource.ts';
+import { statementLine, type wallet, walletObservation } from '../../../../resources/wallet.ts';
 import { type Page, useData, useList, withQuery } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import {
   Amount,
   Card,
@@ -22,29 +26,9 @@ import type { ViewProps } from '../../pages.ts';
 import { type Operation, operationColumns } from '../operations/operations.ts';
 import { BalancePlot } from './balance-plot.ts';
 import { type Drift, Sentence } from './drift-words.ts';
-import { type Wallet, WalletState } from './wallets.ts';
+import { WalletState } from './wallets.ts';
 
-interface StatementLine {
-  transaction_id: string;
-  effective_at: string;
-  kind: string;
-  reason_type: string | null;
-  reference: string | null;
-  tx_log_no: string | null;
-  operation_id: string | null;
-  counterparty: string[];
-  amount: string;
-  balance_after: string;
-}
-
-interface Observation {
-  id: string;
-  unchanged_since: string;
-  ended_at: string;
-  result: string;
-  cause: string | null;
-  balance: string | null;
-}
+type Wallet = Shown<typeof wallet>;
 
 interface Watch {
   id: string;
@@ -69,8 +53,8 @@ export default function WalletView({ ids }: ViewProps) {
 function Parts({ wallet, path }: { wallet: Wallet; path: string }) {
   const { addr } = wallet;
   const chosen = usePlace().query.get('show') ?? 'statement';
-  const lines = useList<StatementLine>(`${path}/statement?limit=200`);
-  const observations = useList<Observation>(`${path}/observations?limit=200`);
+  const lines = useList<Shown<typeof statementLine>>(`${path}/statement?limit=200`);
+  const observations = useList<Shown<typeof walletObservation>>(`${path}/observations?limit=200`);
   const drifts = useList<Drift>(withQuery('/api/drifts', { limit: '50', addr }));
   const shown = {
     statement: html`<${Statement} list=${lines} />`,
@@ -165,35 +149,19 @@ function accountOf(name: string) {
   return addr ? html`<${WalletLink} addr=${addr} />` : name;
 }
 
-const STATEMENT_COLUMNS = [
-  {
-    head: 'Took effect',
-    of: ({ effective_at: at }: StatementLine) => html`<${Time} at=${at} exact />`,
-  },
-  {
-    head: 'Kind',
-    of: ({ kind, operation_id: id }: StatementLine) =>
+const STATEMENT_COLUMNS = columnsFor(statementLine, {
+  effective_at: { of: ({ effective_at: at }) => html`<${Time} at=${at} exact />` },
+  kind: {
+    of: ({ kind, operation_id: id }) =>
       id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind),
   },
-  {
-    head: 'With',
-    of: ({ counterparty }: StatementLine) =>
+  counterparty: {
+    of: ({ counterparty }) =>
       html`<div>${counterparty.map((name) => html`<div>${accountOf(name)}</div>`)}</div>`,
   },
-  { head: 'Reason', of: ({ reason_type: reason }: StatementLine) => reason },
-  { head: 'Number', of: ({ tx_log_no: number }: StatementLine) => number },
-  { head: 'Reference', of: ({ reference }: StatementLine) => reference },
-  {
-    head: 'Amount',
-    number: true,
-    of: ({ amount }: StatementLine) => html`<${Amount} of=${amount} signed />`,
-  },
-  {
-    head: 'Balance after',
-    number: true,
-    of: ({ balance_after: of }: StatementLine) => html`<${Amount} of=${of} />`,
-  },
-];
+  tx_log_no: { number: false, of: ({ tx_log_no: number }) => number },
+  amount: { of: ({ amount }) => html`<${Amount} of=${amount} signed />` },
+});
 
 function Operations({ addr }: { addr: string }) {
   const list = useList<Operation>(withQuery('/api/operations', { limit: '50', addr }));
@@ -207,40 +175,39 @@ function Operations({ addr }: { addr: string }) {
   />`;
 }
 
-function Observations({ list }: { list: object }) {
-  const columns = [
-    {
-      head: 'From',
-      of: ({ unchanged_since: at }: Observation) => html`<${Time} at=${at} exact />`,
-    },
-    { head: 'Until', of: ({ ended_at: at }: Observation) => html`<${Time} at=${at} exact />` },
-    {
-      head: 'Result',
-      of: ({ result, cause }: Observation) =>
-        [result, cause && wordsOf(cause)].filter(Boolean).join(': '),
-    },
-    {
-      head: 'Balance',
-      number: true,
-      of: ({ balance }: Observation) => html`<${Amount} of=${balance} />`,
-    },
-  ];
-  return html`<${ListTable} list=${list} columns=${columns} empty="Not observed yet." />`;
-}
+const OBSERVATION_COLUMNS = columnsFor(walletObservation, {
+  unchanged_since: { of: ({ unchanged_since: at }) => html`<${Time} at=${at} exact />` },
+  ended_at: { of: ({ ended_at: at }) => html`<${Time} at=${at} exact />` },
+  result: {
+    of: ({ result, cause }) => [result, cause && wordsOf(cause)].filter(Boolean).join(': '),
+  },
+});
 
-function Drifts({ list }: { list: object }) {
-  const columns = [
-    {
-      head: 'Since',
-      of: ({ id, suspected_at: at }: Drift) =>
-        html`<a href=${`/drifts/${id}`}><${Time} at=${at} exact /></a>`,
-    },
-    { head: 'What happened', of: (drift: Drift) => html`<${Sentence} of=${drift} />` },
-    { head: 'State', of: ({ state }: Drift) => html`<${State} of=${state} />` },
-  ];
+function Observations({ list }: { list: object }) {
   return html`<${ListTable}
     list=${list}
-    columns=${columns}
+    columns=${OBSERVATION_COLUMNS}
+    empty="Not observed yet."
+  />`;
+}
+
+const DRIFT_COLUMNS = columnsFor(drift, {
+  suspected_at: {
+    of: ({ id, suspected_at: at }) =>
+      html`<a href=${`/drifts/${id}`}><${Time} at=${at} exact /></a>`,
+  },
+  id: null,
+  addr: { head: 'What happened', of: (row) => html`<${Sentence} of=${row} />` },
+  amount: null,
+  state: { of: ({ state }) => html`<${State} of=${state} />` },
+  cause: null,
+  assignee: null,
+});
+
+function Drifts({ list }: { list: object }) {
+  return html`<${ListTable}
+    list=${list}
+    columns=${DRIFT_COLUMNS}
     empty="This wallet never had a drift."
   />`;
 }

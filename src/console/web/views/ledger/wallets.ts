@@ -1,39 +1,16 @@
 /** The list of observed wallets, and a way to one of them by its address. */
 
+import type { Shown } from '../../../../resources/resource.ts';
+import { wallet } from '../../../../resources/wallet.ts';
 import { useList, withQuery } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
-import {
-  Amount,
-  Card,
-  Chip,
-  ListTable,
-  Pill,
-  State,
-  Time,
-  View,
-  WalletLink,
-} from '../../kit/elements.ts';
+import { Amount, Card, Chip, ListTable, Pill, State, View } from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-export interface Wallet {
-  addr: string;
-  status: number | null;
-  opened_at: string | null;
-  verdict: string;
-  cause: string | null;
-  ledger_balance: string;
-  unposted: string;
-  in_flight: string;
-  unknown: string;
-  best_case: string;
-  worst_case: string;
-  observed_balance: string | null;
-  observed_at: string | null;
-  ledger_at_observation: string | null;
-  drift: string;
-}
+type Wallet = Shown<typeof wallet>;
 
 /** An observation that agrees apart from open drifts is explained, but the wallet still drifts. */
 export function WalletState({ of: { verdict, drift } }: { of: Wallet }) {
@@ -96,34 +73,13 @@ export default function Wallets(_: ViewProps) {
   <//>`;
 }
 
-const COLUMNS = [
-  {
-    head: 'Wallet',
-    of: ({ addr }: Wallet) => html`<${WalletLink} addr=${addr} />`,
-  },
-  { head: 'Verdict', of: (wallet: Wallet) => html`<${WalletState} of=${wallet} />` },
-  {
-    head: 'Ledger',
-    number: true,
-    of: ({ ledger_balance: of }: Wallet) => html`<${Amount} of=${of} />`,
-  },
-  {
-    head: 'Observed',
-    number: true,
-    of: ({ observed_balance: of }: Wallet) => html`<${Amount} of=${of} />`,
-  },
-  {
-    head: 'Drift',
-    number: true,
-    of: ({ addr, drift }: Wallet) =>
+const COLUMNS = columnsFor(wallet, {
+  verdict: { of: (row) => html`<${WalletState} of=${row} />` },
+  drift: {
+    of: ({ addr, drift }) =>
       drift === '0'
         ? html`<${Amount} of="0" />`
         : html`<a href=${`/drifts?addr=${addr}`}><${Amount} of=${drift} signed /></a>`,
   },
-  {
-    head: 'In flight',
-    number: true,
-    of: ({ in_flight: of }: Wallet) => html`<${Amount} of=${of} signed />`,
-  },
-  { head: 'Last observed', of: ({ observed_at: at }: Wallet) => html`<${Time} at=${at} />` },
-];
+  in_flight: { of: ({ in_flight: of }) => html`<${Amount} of=${of} signed />` },
+});

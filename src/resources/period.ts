@@ -1,0 +1,83 @@
+/** A period that is closed with its report, and what prevents a close. */
+import {
+  amount,
+  count,
+  document,
+  flag,
+  hash,
+  id,
+  instant,
+  list,
+  nullable,
+  object,
+  oneOf,
+  text,
+} from './fields.ts';
+import { resource } from './resource.ts';
+
+export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
+export type PeriodState = (typeof PERIOD_STATES)[number];
+
+/** `breaks` while the report has open differences. */
+export const PERIOD_VERDICTS = ['balanced', 'breaks'] as const;
+
+export const period = resource(
+  'Period',
+  {
+    id: id('per'),
+    state: oneOf(PERIOD_STATES, 'A reopened one is no longer in force'),
+    period_from: instant(undefined, { title: 'From' }),
+    period_to: instant('Exclusive; the next period begins here', { title: 'To' }),
+    report_id: id('rep', 'The report over exactly this period, which is its answer from now on', {
+      title: 'Report',
+    }),
+    report_hash: hash(),
+    last_batch: amount('Cut-off: the last ledger batch in the report, 0 without one'),
+    known_at: instant('Time of that batch'),
+    chain_head: nullable(text()),
+    closed_by: text(),
+    closed_at: instant(),
+    sign_offs: list(
+      document({ kind: text(), subject: text(), reason: text() }),
+      'Open items that the closing owner signed off, in their order',
+      { title: 'Signed off' },
+    ),
+    signed_by: nullable(text()),
+    signed_at: nullable(instant()),
+    reopened_by: nullable(text()),
+    reopened_at: nullable(instant()),
+    reopen_reason: nullable(text()),
+  },
+  {
+    columns: [
+      'id',
+      'period_from',
+      'period_to',
+      'state',
+      'report_id',
+      'closed_by',
+      'sign_offs',
+      'signed_by',
+      'reopened_by',
+    ],
+    filters: { state: oneOf(PERIOD_STATES) },
+  },
+);
+
+const obstacle = {
+  kind: text(),
+  subject: nullable(text()),
+  amount: nullable(amount()),
+  since: nullable(instant()),
+  next: text('What to do'),
+  can_sign_off: flag('With a reason, in `sign_offs`; a damaged ledger never'),
+};
+
+export const periodClose = resource('PeriodClose', {
+  period: nullable(object(period, 'Null after a dry run')),
+  period_from: instant(),
+  period_to: instant(),
+  verdict: oneOf(PERIOD_VERDICTS),
+  breaks: count(),
+  obstacles: list(document(obstacle), 'What prevents the close'),
+});

@@ -1,0 +1,149 @@
+/** A wallet as the ledger has it and as it was last observed, its statement and observations. */
+
+import { drift } from './drift.ts';
+import {
+  address,
+  amount,
+  count,
+  id,
+  instant,
+  list,
+  nullable,
+  object,
+  oneOf,
+  text,
+} from './fields.ts';
+import { TRANSACTION_KINDS } from './ledger.ts';
+import { resource } from './resource.ts';
+
+/** `unopened`: shown, and never in drift, because the ledger has no opening of it yet. */
+export const VERDICTS = ['unopened', 'explained', 'drifting', 'vanished'] as const;
+export type WalletVerdict = (typeof VERDICTS)[number];
+
+export const RESULTS = ['seen', 'absent', 'inconclusive'] as const;
+
+export const wallet = resource(
+  'Wallet',
+  {
+    addr: address(undefined, { title: 'Wallet' }),
+    status: nullable(count('As last observed')),
+    opened_at: nullable(instant('Time of the opening; drift is computed from then on')),
+    verdict: oneOf(VERDICTS, 'Whether operations and drifts explain the last observation'),
+    cause: nullable(text('Why the verdict is not certain')),
+    ledger_balance: amount(undefined, { title: 'Ledger' }),
+    unposted: amount('Executed operations and posting requests that are not yet posted'),
+    in_flight: amount('Sum of the operations that are sent and have no outcome yet'),
+    unknown: amount('Sum of the operations whose outcome is unknown'),
+    best_case: amount('If every open operation that increases the balance is executed'),
+    worst_case: amount('If every open operation that decreases it is executed'),
+    observed_balance: nullable(amount(undefined, { title: 'Observed' })),
+    observed_at: nullable(instant(undefined, { title: 'Last observed' })),
+    ledger_at_observation: nullable(amount('The balance of the ledger at that time')),
+    drift: amount('Sum of its open drifts'),
+  },
+  {
+    columns: [
+      'addr',
+      'verdict',
+      'ledger_balance',
+      'observed_balance',
+      'drift',
+      'in_flight',
+      'observed_at',
+    ],
+    filters: {
+      stale: oneOf(['true'], 'Only those that `stale_wallets` in the status counts'),
+      vanished: oneOf(['true'], 'Only those that `wallets_vanished` in the status counts'),
+    },
+  },
+);
+
+/** An entry of a wallet with its transaction. */
+export const statementLine = resource(
+  'StatementLine',
+  {
+    transaction_id: amount(),
+    effective_at: instant(undefined, { title: 'Took effect' }),
+    recorded_at: instant(),
+    kind: oneOf(TRANSACTION_KINDS),
+    reason_type: nullable(text(undefined, { title: 'Reason' })),
+    reference: nullable(text()),
+    tx_log_no: nullable(amount(undefined, { title: 'Number' })),
+    operation_id: nullable(id('op')),
+    counterparty: list(text(), 'The other accounts of the transaction', { title: 'With' }),
+    amount: amount(),
+    balance_after: amount(),
+  },
+  {
+    columns: [
+      'effective_at',
+      'kind',
+      'counterparty',
+      'reason_type',
+      'tx_log_no',
+      'reference',
+      'amount',
+      'balance_after',
+    ],
+  },
+);
+
+export const walletObservation = resource(
+  'WalletObservation',
+  {
+    id: id('obs'),
+    unchanged_since: instant('Since when it has been observed like this', { title: 'From' }),
+    started_at: instant('Of the last poll that showed it'),
+    ended_at: instant(undefined, { title: 'Until' }),
+    result: oneOf(RESULTS),
+    cause: nullable(text('Why it is inconclusive')),
+    balance: nullable(amount()),
+    status: nullable(amount()),
+  },
+  { columns: ['unchanged_since', 'ended_at', 'result', 'balance'] },
+);
+
+/** Why a wallet holds what it holds: its balances at both ends of a period, and what moved it. */
+export const explanation = resource('Explanation', {
+  addr: address(),
+  from: instant(),
+  to: instant('Exclusive'),
+  opening: nullable(amount('Of the ledger; null while it is not known')),
+  closing: nullable(amount()),
+  movements: list(
+    object({
+      kind: text(),
+      reason_type: nullable(text()),
+      entries: count(),
+      up: amount(),
+      down: amount(),
+    }),
+    'Sums of the entries of one kind and reason',
+  ),
+  observed: nullable(
+    object(
+      {
+        at: instant(),
+        balance: nullable(amount()),
+        ledger: nullable(amount('At that observation')),
+        verdict: oneOf(VERDICTS),
+      },
+      'What was observed last; null for a wallet that was never observed',
+    ),
+  ),
+  drifts: list(
+    object({
+      id: drift.fields.id,
+      addr: drift.fields.addr,
+      amount: drift.fields.amount,
+      amount_min: drift.fields.amount_min,
+      amount_max: drift.fields.amount_max,
+      state: drift.fields.state,
+      cause: drift.fields.cause,
+      window_from: drift.fields.window_from,
+      window_to: drift.fields.window_to,
+      closed_at: drift.fields.closed_at,
+    }),
+    'Those that were open, or began, in the period',
+  ),
+});
