@@ -1,5 +1,16 @@
 /** The ledger: accounts, transactions with their entries, and the trial balance. */
-import { amount, flag, id, instant, list, nullable, object, oneOf, text } from './fields.ts';
+import {
+  amount,
+  digits,
+  flag,
+  id,
+  instant,
+  list,
+  nullable,
+  object,
+  oneOf,
+  text,
+} from './fields.ts';
 import { resource } from './resource.ts';
 
 export const TRANSACTION_KINDS = [
@@ -23,15 +34,15 @@ export const account = resource('Account', {
 export const transaction = resource(
   'Transaction',
   {
-    id: amount(undefined, { title: 'Number' }),
-    batch_id: amount(),
+    id: digits(undefined, { title: 'Number' }),
+    batch_id: digits(),
     kind: oneOf(TRANSACTION_KINDS),
     operation_id: nullable(id('op')),
-    reverses: nullable(amount('Of a reversal: the transaction that it takes back')),
+    reverses: nullable(digits('Of a reversal: the transaction that it takes back')),
     reason_type: nullable(text()),
     reference: nullable(text()),
-    tx_app_no: nullable(amount()),
-    tx_log_no: nullable(amount()),
+    tx_app_no: nullable(digits()),
+    tx_log_no: nullable(digits()),
     requested_by: nullable(text(undefined, { title: 'By' })),
     effective_at: instant(undefined, { title: 'Took effect' }),
     effective_basis: text('What gave the time of effect, such as answer, observed or reported'),

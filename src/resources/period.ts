@@ -2,6 +2,7 @@
 import {
   amount,
   count,
+  digits,
   document,
   flag,
   hash,
@@ -32,7 +33,7 @@ export const period = resource(
       title: 'Report',
     }),
     report_hash: hash(),
-    last_batch: amount('Cut-off: the last ledger batch in the report, 0 without one'),
+    last_batch: digits('Cut-off: the last ledger batch in the report, 0 without one'),
     known_at: instant('Time of that batch'),
     chain_head: nullable(text()),
     closed_by: text(),

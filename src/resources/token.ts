@@ -1,5 +1,5 @@
 /** A token as last observed, and its movements in the ledger. */
-import { address, amount, count, hash, id, instant, nullable, oneOf, text } from './fields.ts';
+import { address, count, digits, hash, id, instant, nullable, oneOf, text } from './fields.ts';
 import { resource } from './resource.ts';
 
 /** A token is absent only after two observations in a row. */
@@ -10,8 +10,8 @@ export const MOVE_KINDS = ['opening', 'mint', 'transfer', 'burn', 'data_change']
 export const token = resource(
   'Token',
   {
-    contract_id: amount(),
-    token_id: amount(undefined, { title: 'Token' }),
+    contract_id: digits(),
+    token_id: digits(undefined, { title: 'Token' }),
     owner: nullable(address()),
     creator: nullable(address()),
     uri: nullable(text(undefined, { title: 'URI' })),
@@ -32,7 +32,7 @@ export const token = resource(
 export const tokenMovement = resource(
   'TokenMovement',
   {
-    seq: amount('Its number in the ledger'),
+    seq: digits('Its number in the ledger'),
     kind: oneOf([...MOVE_KINDS, 'reversal'] as const),
     from_addr: nullable(address(undefined, { title: 'From' })),
     to_addr: nullable(address(undefined, { title: 'To' })),
@@ -40,7 +40,7 @@ export const tokenMovement = resource(
     operation_id: nullable(
       id('op', 'Null for an opening, for what was made elsewhere, and for their reversals'),
     ),
-    reverses: nullable(amount('Of a reversal: what it takes back')),
+    reverses: nullable(digits('Of a reversal: what it takes back')),
     not_before: nullable(instant('Start of the observation before the one that showed it')),
     effective_at: instant(undefined, { title: 'Took effect' }),
     effective_basis: text('What gave the time of effect, such as answer, observed or reported'),

@@ -5,6 +5,8 @@ import {
   address,
   amount,
   count,
+  digits,
+  flag,
   id,
   instant,
   list,
@@ -52,8 +54,8 @@ export const wallet = resource(
       'observed_at',
     ],
     filters: {
-      stale: oneOf(['true'], 'Only those that `stale_wallets` in the status counts'),
-      vanished: oneOf(['true'], 'Only those that `wallets_vanished` in the status counts'),
+      stale: flag('Only those that `stale_wallets` in the status counts'),
+      vanished: flag('Only those that `wallets_vanished` in the status counts'),
     },
   },
 );
@@ -62,13 +64,13 @@ export const wallet = resource(
 export const statementLine = resource(
   'StatementLine',
   {
-    transaction_id: amount(),
+    transaction_id: digits(),
     effective_at: instant(undefined, { title: 'Took effect' }),
     recorded_at: instant(),
     kind: oneOf(TRANSACTION_KINDS),
     reason_type: nullable(text(undefined, { title: 'Reason' })),
     reference: nullable(text()),
-    tx_log_no: nullable(amount(undefined, { title: 'Number' })),
+    tx_log_no: nullable(digits(undefined, { title: 'Number' })),
     operation_id: nullable(id('op')),
     counterparty: list(text(), 'The other accounts of the transaction', { title: 'With' }),
     amount: amount(),
@@ -98,7 +100,7 @@ export const walletObservation = resource(
     result: oneOf(RESULTS),
     cause: nullable(text('Why it is inconclusive')),
     balance: nullable(amount()),
-    status: nullable(amount()),
+    status: nullable(digits()),
   },
   { columns: ['unchanged_since', 'ended_at', 'result', 'balance'] },
 );

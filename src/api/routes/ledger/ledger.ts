@@ -5,7 +5,7 @@ import { account, transaction, trialBalance } from '../../../resources/ledger.ts
 import type { ApiDeps } from '../../deps.ts';
 import { numberPosition, page, paging, readCursor } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf } from '../../http/schemas.ts';
+import { filterOf, filtersOf } from '../../http/schemas.ts';
 
 const base = { tag: 'ledger', scope: 'read' as const };
 
@@ -29,8 +29,8 @@ export function addLedger(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
     }),
     items: transaction,
     parsePosition: numberPosition,
-    list: ({ query: { account, operation_id: operationId } }, { after: before, limit }) =>
-      listTransactions(db, { account, operationId, before, limit }),
+    list: ({ query }, { after: before, limit }) =>
+      listTransactions(db, { ...filterOf(transaction.filters, query), before, limit }),
     position: ({ id }) => id,
   });
   router.answer({

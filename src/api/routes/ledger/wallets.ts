@@ -45,8 +45,8 @@ export function addWallets(router: Router, { db, clock, staleAfterMs }: Deps): v
     items: wallet,
     parsePosition: (text) => (isAddress(text) ? text : undefined),
     async list({ query: { stale, vanished } }, { after = '', limit }) {
-      const observedBefore = stale && clock.now() - staleAfterMs;
-      const page = { after, limit, observedBefore, isVanished: !!vanished };
+      const observedBefore = stale ? clock.now() - staleAfterMs : undefined;
+      const page = { after, limit, observedBefore, isVanished: vanished ?? false };
       return withPositions(db, await listWallets(db, page));
     },
     position: ({ addr }) => addressKey(addr),

@@ -164,7 +164,7 @@ function Transactions({ account }: { account: string }) {
 const actorOf = (by: string | null) => (by === 'reconciler' ? 'Tallyhook' : by);
 
 const TRANSACTION_COLUMNS = columnsFor(transaction, {
-  id: { of: ({ id }) => id },
+  id: { number: true },
   effective_at: { of: ({ effective_at: at }) => html`<${Time} at=${at} exact />` },
   kind: {
     of: ({ kind, operation_id: id, reverses }) =>

@@ -82,7 +82,6 @@ export function Contract({ id }: { id: string }) {
 
 const COLUMNS = columnsFor(token, {
   token_id: {
-    number: false,
     of: ({ contract_id: contract, token_id: id }) =>
       html`<a href=${`/tokens/${contract}/${id}`}>${contract}/${id}</a>`,
   },

@@ -159,7 +159,6 @@ const STATEMENT_COLUMNS = columnsFor(statementLine, {
     of: ({ counterparty }) =>
       html`<div>${counterparty.map((name) => html`<div>${accountOf(name)}</div>`)}</div>`,
   },
-  tx_log_no: { number: false, of: ({ tx_log_no: number }) => number },
   amount: { of: ({ amount }) => html`<${Amount} of=${amount} signed />` },
 });
 
