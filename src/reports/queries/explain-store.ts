@@ -61,7 +61,7 @@ export async function listDriftsOf(
     order by window_to, id limit ${DRIFTS_MAX}`;
 }
 
-/** What was observed last of a wallet, and the ledger at that observation; null before the first. */
+/** The last observation, and the ledger at it; null for a wallet that was never observed. */
 export async function lastObservation(tx: Tx, addr: string): Promise<Explained['observed']> {
   const rows = await tx.sql<NonNullable<Explained['observed']>[]>`
     select observed_at as at, observed_balance as balance, ledger_at_observation as ledger, verdict
