@@ -4,7 +4,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { unreachable } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
-import type { Move } from './transition-store.ts';
+import type { Move } from './transitions.ts';
 
 /** The result of a send. */
 export interface Conclusion {

@@ -12,23 +12,41 @@ import type { Ids } from '../kernel/ids.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
 import { eventsOf } from './events.ts';
-import type { Freeze, FreezeCause, FreezeOrder } from './freeze-store.ts';
-import * as freezes from './freeze-store.ts';
+import type { Freeze, FreezeOrder } from './freezes.ts';
+import * as freezes from './freezes.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
 import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
 import { makeIntentRecorder, type NewWrite, type Recorded } from './intake/record.ts';
 import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
 import type { Kind, Operation } from './operation.ts';
-import { claim } from './queue/claim.ts';
+import { claim, type QueuedSend } from './queue/claim.ts';
 import { endOverdue } from './queue/expire.ts';
-import { insertSend } from './queue/send-store.ts';
-import { lockSentLater, type QueuedSend } from './queue/store.ts';
+import { insertSend, lockSentLater } from './queue/sends.ts';
 import { type OperationsSettings, operationsDefaults } from './settings.ts';
 import * as reads from './store.ts';
-import * as store from './transition-store.ts';
+import * as store from './transitions.ts';
 
 export type { Conclusion } from './conclusion.ts';
-export * from './decisions/decisions.ts';
+export {
+  countProposed,
+  type Decisions,
+  decisionEvidence,
+  lockOperation,
+  makeDecisions,
+} from './decisions/decisions.ts';
+export { assertDecidable, type DecidedOutcome } from './decisions/rule.ts';
+export {
+  approve,
+  approversOf,
+  type Decision,
+  type ExpectedProposal,
+  isApproved,
+  listDecisions,
+  newestDecisions,
+  type Person,
+  propose,
+  withApproval,
+} from './decisions/two-owners.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
 export { changeFees, listLines, lockWithFees, type WriteWithFee } from './effects/fee-store.ts';
@@ -40,11 +58,12 @@ export {
   findCurrent,
   findFreeze,
   findLastRestore,
+  freezeWrites,
   hasQueued,
   insertUsedSinceBackup,
   releaseRestored,
   type UsedSinceBackup,
-} from './freeze-store.ts';
+} from './freezes.ts';
 export { listWriteActivity } from './intake/activity-store.ts';
 export { countOpen, listOperations, type OperationFilter } from './intake/list-store.ts';
 export { imageOf } from './intake/pre-image.ts';
@@ -52,16 +71,16 @@ export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
-export { hasSend, listSends, type Send } from './queue/send-store.ts';
-export type { QueuedSend } from './queue/store.ts';
+export type { QueuedSend } from './queue/claim.ts';
+export { hasSend, listSends, type Send } from './queue/sends.ts';
 export {
   type Checked,
   makeReportedOperations,
   REPORTS_MAX,
-  type Report,
   type Reported,
   type ReportedOperations,
-} from './reported/service.ts';
+} from './reported/reported.ts';
+export type { Report } from './reported/rule.ts';
 export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
   findByIdempotencyKey,
@@ -71,7 +90,6 @@ export {
   listEffects,
   listForToken,
   listNotExecuted,
-  listTransitions,
   listUnknown,
   listUnknownOn,
   type StoredAnswer,
@@ -79,10 +97,11 @@ export {
 export {
   type AddDuePostings,
   type DuePosting,
+  listTransitions,
   type Move,
   type WaitsFor,
   waitsForOf,
-} from './transition-store.ts';
+} from './transitions.ts';
 
 export interface Operations {
   /**
@@ -182,7 +201,7 @@ export function makeOperations(options: Options): Operations {
         return claimed;
       }),
     cancel: (id, by) => cancel(deps, id, by),
-    freeze: (order) => db.begin((tx) => freezeWrites(tx, order, 'ordered', clock.now())),
+    freeze: (order) => db.begin((tx) => freezes.freezeWrites(tx, order, 'ordered', clock.now())),
     unfreeze: (order) =>
       withWritesLocked(async (tx) => {
         const released = await freezes.releaseFreeze(tx, order, clock.now());
@@ -210,22 +229,6 @@ function rememberSend(tx: Tx, daemon: Daemon, operationId: string, n: number): v
   tx.afterCommit(() => {
     daemon.lastSend = { operationId, n };
   });
-}
-
-/**
- * Stops writes for this cause; `failover` stops only what was queued before. Returns the current
- * freeze of that cause, which may be an earlier one.
- */
-export async function freezeWrites(
-  tx: Tx,
-  order: FreezeOrder,
-  cause: FreezeCause,
-  at: Instant,
-): Promise<Freeze> {
-  await lockWrites(tx);
-  // Each failover may have cost other writes.
-  const current = cause === 'failover' ? undefined : await freezes.findCurrent(tx, [cause]);
-  return current ?? freezes.insertFreeze(tx, { ...order, cause }, at);
 }
 
 function notFrozen(restored: Freeze | undefined): string {

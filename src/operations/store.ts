@@ -89,42 +89,6 @@ export async function findByIdempotencyKey(
   };
 }
 
-interface Transition {
-  fromState: string | null;
-  toState: string;
-  at: Instant;
-  cause: string;
-  evidence: Json;
-}
-
-export async function listTransitions(db: Queryable, operationId: string): Promise<Transition[]> {
-  return db.sql<Transition[]>`
-    select from_state, to_state, at, cause, evidence from tallyhook.transitions
-    where operation_id = ${operationId} order by id limit 1000`;
-}
-
-/** More are never in flight; as a limit it lets the planner expect few. */
-const SENDING_MAX = 100_000;
-
-/** `sending` operations past their deadline, with a dead daemon or later than the grace period. */
-export async function listAbandoned(
-  db: Queryable,
-  now: Instant,
-  graceMs: number,
-  limit: number,
-): Promise<string[]> {
-  const rows = await db.sql<{ id: string }[]>`
-    select o.id from (
-      select id, daemon_id, send_deadline_at from tallyhook.operations
-      where state = 'sending' order by recorded_at limit ${SENDING_MAX}) o
-    left join tallyhook.daemons d on d.id = o.daemon_id
-    where o.send_deadline_at < ${isoText(now)}
-      and (d.id is null or d.alive_until < ${isoText(now)}
-        or o.send_deadline_at < ${isoText(now - graceMs)})
-    order by o.send_deadline_at limit ${limit}`;
-  return rows.map((row) => row.id);
-}
-
 /** Those of these writes whose outcome is still open. */
 export async function listOpen(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.sql<{ id: string }[]>`

@@ -4,7 +4,7 @@ import { addressKey, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { RowOf } from '../../resources/fields.ts';
 import type { operation } from '../../resources/operation.ts';
-import { isProposed } from '../decisions/proposed-store.ts';
+import { isProposed } from '../decisions/decisions.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 

@@ -2,10 +2,10 @@
  * Claims queued writes to send: in order per wallet and token, each as soon as it does not conflict
  * with an open write, and none while writes are frozen.
  */
-import type { Tx } from '../../db/connect.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { asJson, type Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { accountOfWallet } from '../effects/effects.ts';
-import { findFreeze } from '../freeze-store.ts';
+import { findFreeze, mayBeSent } from '../freezes.ts';
 import {
   type ConflictScope,
   conflictsOf,
@@ -14,9 +14,30 @@ import {
   type OpenWrite,
 } from '../intake/conflicts.ts';
 import { lockNames, lockWritesShared, tryLockClaim } from '../intake/lock-store.ts';
+import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
-import * as store from './store.ts';
+import { operationColumns } from '../store.ts';
+import { ofRevokedKey } from './expire.ts';
+import { isThrottled } from './sends.ts';
+
+/** A queued write that was moved to `sending`, with the request to send. */
+export interface QueuedSend {
+  id: string;
+  /** The number of the send. */
+  n: number;
+  kind: Kind;
+  owner: string;
+  keyId: string;
+  idempotencyKey: string | null;
+  reference: string | null;
+  method: string;
+  path: string;
+  contentType: string | null;
+  body: Uint8Array;
+  sendDeadlineAt: Instant;
+  expiresAt: Instant;
+}
 
 /** Queued writes and open writes that one claim considers. */
 const QUEUE_MAX = 1_000;
@@ -45,12 +66,12 @@ export async function claim(
     daemonId: string;
     epoch: bigint;
   },
-): Promise<store.QueuedSend[]> {
+): Promise<QueuedSend[]> {
   const { now, limit, except } = input;
   if (!(await tryLockClaim(tx))) return [];
   await lockWritesShared(tx);
   if (await findFreeze(tx)) return [];
-  const queue = await store.listQueue(tx, { now, except, limit: QUEUE_MAX });
+  const queue = await listQueue(tx, { now, except, limit: QUEUE_MAX });
   const heads = headsOf(queue, settings, now);
   // Checked once without locks, so that only sendable writes count towards the limit.
   const candidates = (await listSendable(tx, heads, settings, now)).slice(0, limit);
@@ -61,7 +82,7 @@ export async function claim(
   const sendable = await listSendable(tx, first, settings, now);
   const claims = sendable.map(({ head, ambiguous }) => ({ id: head.operation.id, ambiguous }));
   const deadlineAt = now + settings.queuedSendWithinMs;
-  return claims.length === 0 ? [] : store.sendQueued(tx, claims, { at: now, deadlineAt, ...input });
+  return claims.length === 0 ? [] : sendQueued(tx, claims, { at: now, deadlineAt, ...input });
 }
 
 /** A write that is sent, or is about to be. */
@@ -83,7 +104,7 @@ async function listSendable(
   const contracts = heads.flatMap(({ operation, scope }) =>
     operation.contractId === null || scope.conflictKey === undefined ? [] : [operation.contractId],
   );
-  const open = await store.listOpenOn(tx, { users, contracts }, OPEN_MAX);
+  const open = await listOpenOn(tx, { users, contracts }, OPEN_MAX);
   const byName = new Map<string, OpenOperation[]>();
   for (const operation of open) {
     const { scope } = impactOf(writeOf(operation, now), settings.effects);
@@ -131,4 +152,114 @@ function sendableHead(
       conflicts.has(id) && (sentAt ?? recordedAt) > waitedSince,
   );
   return mustWait || settings.refuseConflicts ? [] : [{ head, ambiguous: true }];
+}
+
+/** Listed writes with the same parties, and queued writes that are considered. */
+const SAME_PARTIES_MAX = 8;
+const DEPTH_MAX = 10_000;
+
+/**
+ * Queued writes, and those sent from the queue without an answer yet, oldest first. What waits must
+ * not fill the list: left out are those that wait for their retry, with all writes behind them, and
+ * all but the first few of writes with the same parties.
+ */
+export async function listQueue(
+  tx: Tx,
+  { now, except, limit }: { now: Instant; except: readonly Kind[]; limit: number },
+): Promise<Operation[]> {
+  return tx.sql<Operation[]>`
+    with oldest as materialized (
+      select o.id, o.kind, lower(o.from_addr) as payer, lower(o.to_addr) as payee, o.contract_id,
+        o.token_id, o.contract_id || ':' || o.token_id as token, o.amount, o.recorded_at,
+        o.state = 'queued' and (coalesce(o.retry_at > ${isoText(now)}, false)
+          or o.kind = any(${[...except]}::text[])) as held
+      from tallyhook.operations o
+      where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
+        and not (o.state = 'queued' and (${ofRevokedKey(tx)} or ${mayBeSent(tx.sql)}))
+      order by o.recorded_at, o.id limit ${DEPTH_MAX}
+    ), held as materialized (
+      select payer as name from oldest where held and payer is not null
+      union select payee from oldest where held and payee is not null
+      union select token from oldest where held and token is not null
+    ), ranked as (
+      select q.id, row_number() over (partition by q.kind, q.payer, q.payee, q.contract_id,
+        q.token_id, q.amount > 0 order by q.recorded_at, q.id) as place
+      from oldest q
+      where not q.held and coalesce(q.payer, '') not in (select name from held)
+        and coalesce(q.payee, '') not in (select name from held)
+        and coalesce(q.token, '') not in (select name from held)
+    )
+    select ${operationColumns(tx.sql)} from ranked r join tallyhook.operations o on o.id = r.id
+    where r.place <= ${SAME_PARTIES_MAX}
+    order by o.recorded_at, o.id limit ${limit}`;
+}
+
+/** Open writes on these accounts (by key) and in these contracts. */
+export async function listOpenOn(
+  tx: Tx,
+  { users, contracts }: { users: readonly string[]; contracts: readonly bigint[] },
+  limit: number,
+): Promise<Operation[]> {
+  const keys = [...users];
+  return tx.sql<Operation[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.state in ('sending', 'unknown') and o.id in (
+      select e.operation_id from tallyhook.operation_effects e
+      where lower(e.account) = any(${keys}::text[]) and e.unsettled and e.phase = 'open'
+      union all
+      select c.id from tallyhook.operations c
+      where c.contract_id = any(${contracts.map(String)}::numeric[])
+        and c.state in ('sending', 'unknown'))
+    order by o.recorded_at, o.id limit ${limit}`;
+}
+
+/**
+ * Moves queued writes to `sending`, each with its transition and its send; none while the service
+ * asks writes to wait.
+ */
+export async function sendQueued(
+  tx: Tx,
+  claims: readonly { id: string; ambiguous: boolean }[],
+  send: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },
+): Promise<QueuedSend[]> {
+  const at = isoText(send.at);
+  const deadlineAt = isoText(send.deadlineAt);
+  return tx.sql<QueuedSend[]>`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(claims)}::jsonb) as x(id text, ambiguous boolean)
+    ), moved as (
+      update tallyhook.operations o set state = 'sending', sent_at = ${at},
+        send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
+        daemon_id = ${send.daemonId}, ambiguous = x.ambiguous
+      from x where o.id = x.id and o.state = 'queued' and not ${isThrottled(tx, send.at)}
+      returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference,
+        o.method, o.path,
+        o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
+    ), t as (
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
+      select m.id, 'queued', 'sending', ${at}, 'send' from moved m order by m.id
+    ), s as (
+      insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch,
+        after)
+      select m.id, (select coalesce(max(p.n), 0) + 1 from tallyhook.sends p
+          where p.operation_id = m.id), ${at}, m.send_deadline_at, ${send.daemonId},
+        ${send.epoch.toString()}::bigint, 'queued'
+      from moved m
+      returning operation_id, n
+    ), effects as (
+      update tallyhook.operation_effects e set phase = 'open'
+      from moved m where e.operation_id = m.id
+    ), usage as (
+      ${countUsage(
+        tx.sql,
+        tx.sql`
+          select m.key_id, 'infinity'::timestamptz as usage_hour, -m.usage as usage from moved m
+          union all
+          select m.key_id, m.usage_hour, m.usage from moved m`,
+      )}
+    )
+    select m.id, s.n, m.kind, m.owner, m.key_id, m.idempotency_key,
+      m.reference, m.method, m.path, m.content_type, m.request_body as body,
+      m.send_deadline_at, m.expires_at
+    from moved m join s on s.operation_id = m.id order by m.recorded_at, m.id`;
 }

@@ -3,15 +3,14 @@
  * intents; queued writes that may have been sent elsewhere become unknown. Each change is one
  * commit with its event.
  */
-import type { Db, Tx } from '../../db/connect.ts';
+import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { assertProved, type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
+import { mayBeSent } from '../freezes.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
-import { listAbandoned } from '../store.ts';
-import { applyTransitions, type Move, type TransitionDeps } from '../transition-store.ts';
-import { lockMaySent, lockOverdue, lockUnconfirmed } from './store.ts';
+import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
 
 /** A send this long past its deadline becomes unknown even if its daemon is alive. */
 const ABANDONED_GRACE_MS = 60_000;
@@ -86,4 +85,86 @@ async function moveAndEmit(tx: Tx, deps: Deps, moves: readonly Move[]): Promise<
     deps.outbox.emit(tx, changed.flatMap(eventsOf)),
   );
   return moved.length;
+}
+
+/** More are never in flight; as a limit it lets the planner expect few. */
+const SENDING_MAX = 100_000;
+
+/** `sending` operations past their deadline, with a dead daemon or later than the grace period. */
+export async function listAbandoned(
+  db: Queryable,
+  now: Instant,
+  graceMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select o.id from (
+      select id, daemon_id, send_deadline_at from tallyhook.operations
+      where state = 'sending' order by recorded_at limit ${SENDING_MAX}) o
+    left join tallyhook.daemons d on d.id = o.daemon_id
+    where o.send_deadline_at < ${isoText(now)}
+      and (d.id is null or d.alive_until < ${isoText(now)}
+        or o.send_deadline_at < ${isoText(now - graceMs)})
+    order by o.send_deadline_at limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** Whether the key of operation `o` was revoked; its queued writes are not sent any more. */
+export function ofRevokedKey({ sql }: Tx) {
+  return sql`exists (
+    select from tallyhook.keys k where k.id = o.key_id and k.revoked_at is not null)`;
+}
+
+interface Overdue {
+  id: string;
+  why: 'expired' | 'key_revoked';
+}
+
+/**
+ * Queued writes that were not sent and must not be any more, locked; skips those being claimed or
+ * cancelled.
+ */
+export async function lockOverdue(tx: Tx, now: Instant, limit: number): Promise<Overdue[]> {
+  return tx.sql<Overdue[]>`
+    select o.id,
+      case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
+    from tallyhook.operations o
+    where o.state = 'queued' and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
+      and not ${mayBeSent(tx.sql)}
+    order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
+}
+
+/**
+ * Queued writes that may have been sent elsewhere, once a person has released them; locked.
+ * `sentBy` is the latest time at which that can have been.
+ */
+async function lockMaySent(
+  tx: Tx,
+  limit: number,
+): Promise<{ id: string; recordedAt: Instant; sentBy: Instant }[]> {
+  return tx.sql<{ id: string; recordedAt: Instant; sentBy: Instant }[]>`
+    select o.id, o.recorded_at, r.sent_by
+    from (select max(released_at) as sent_by from tallyhook.freezes
+      where cause <> 'ordered' and released_at is not null) r
+    join tallyhook.operations o on o.state = 'queued' and o.recorded_at <= r.sent_by
+    where ${mayBeSent(tx.sql)} and not exists (
+      select from tallyhook.freezes f where f.released_at is null and f.cause <> 'ordered')
+    order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
+}
+
+/**
+ * Those of these unconfirmed intents that were recorded, locked. Writes that may queue are
+ * excluded: their callers may know them as queued, or they may have been claimed.
+ */
+async function lockUnconfirmed(
+  tx: Tx,
+  ids: readonly string[],
+  daemonId: string,
+): Promise<string[]> {
+  const rows = await tx.sql<{ id: string }[]>`
+    select o.id from tallyhook.operations o
+    where o.id = any(${[...ids]}::text[]) and o.state = 'sending'
+      and o.daemon_id = ${daemonId} and o.expires_at is null
+    order by o.id for update`;
+  return rows.map((row) => row.id);
 }

@@ -6,9 +6,8 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import { newOperation, type Operation } from '../operation.ts';
-import type { Move } from '../transition-store.ts';
+import type { Move } from '../transitions.ts';
 import { judgeReport, type Report, transactionKey } from './rule.ts';
-import type { Numbering } from './store.ts';
 
 /** A report and its index in the request. */
 export interface NumberedReport {
@@ -33,6 +32,16 @@ export interface Reporter {
   /** Why they are recorded without a balance proof, of an import that says so. */
   unproved?: string | undefined;
   at: Instant;
+}
+
+/** What a report adds to an executed operation without a number. */
+export interface Numbering {
+  id: string;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  txHash: string | null;
+  tokenId: bigint | null;
+  evidence: Json;
 }
 
 export interface ReportPlan {

@@ -50,11 +50,12 @@ import {
   listOperations,
   type OperationFilter,
 } from '../../../src/operations/intake/list-store.ts';
-import { listSends } from '../../../src/operations/queue/send-store.ts';
-import { listOpenOn, listQueue, lockOverdue } from '../../../src/operations/queue/store.ts';
-import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/reported/store.ts';
+import { listOpenOn, listQueue } from '../../../src/operations/queue/claim.ts';
+import { listAbandoned, lockOverdue } from '../../../src/operations/queue/expire.ts';
+import { listSends } from '../../../src/operations/queue/sends.ts';
+import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/reported/reported.ts';
 import * as operations from '../../../src/operations/store.ts';
-import { applyTransitions } from '../../../src/operations/transition-store.ts';
+import { applyTransitions, listTransitions } from '../../../src/operations/transitions.ts';
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
 import { feeVotes } from '../../../src/reconciler/alerts/fee-votes-store.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/store.ts';
@@ -163,7 +164,7 @@ export const READS: Record<string, Read> = {
   'one operation': (db, { id }) =>
     Promise.all([
       operations.findOperation(db, id),
-      operations.listTransitions(db, id),
+      listTransitions(db, id),
       operations.listEffects(db, [id]),
       listSends(db, id),
       listTransactions(db, { operationId: id, limit: 10 }),
@@ -215,7 +216,7 @@ export const READS: Record<string, Read> = {
     await countOpen(tx, 1_000);
     await listOpenOn(tx, { users: ACCOUNTS, contracts: [CONTRACT] }, 100);
   }),
-  'operations: abandoned sends': (db) => operations.listAbandoned(db, NOW, 60_000, 100),
+  'operations: abandoned sends': (db) => listAbandoned(db, NOW, 60_000, 100),
   'operations: the queue': inTx(async (tx) => {
     await listQueue(tx, { now: NOW, except: ['mint'], limit: 100 });
     await lockOverdue(tx, NOW, 100);

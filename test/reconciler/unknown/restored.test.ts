@@ -1,6 +1,6 @@
 /** A database that was restored from a backup: the original may have sent what waits in it. */
 import { describe, expect, it } from 'vitest';
-import { insertFreeze, releaseRestored } from '../../../src/operations/freeze-store.ts';
+import { insertFreeze, releaseRestored } from '../../../src/operations/freezes.ts';
 import type { EffectSettings } from '../../../src/operations/operations.ts';
 import { freshAddr, openRig } from '../rig.ts';
 

@@ -1,5 +1,5 @@
-/** SQL of transitions: the one statement that changes states. */
-import { asJson, type Sql, type Tx } from '../db/connect.ts';
+/** Transitions: the one statement that changes states, and what is noted beside them. */
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
@@ -217,6 +217,20 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
       )}
     )
     select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
+}
+
+interface Transition {
+  fromState: string | null;
+  toState: string;
+  at: Instant;
+  cause: string;
+  evidence: Json;
+}
+
+export async function listTransitions(db: Queryable, operationId: string): Promise<Transition[]> {
+  return db.sql<Transition[]>`
+    select from_state, to_state, at, cause, evidence from tallyhook.transitions
+    where operation_id = ${operationId} order by id limit 1000`;
 }
 
 /** Open drifts and operations that could hold the difference which an operation makes. */

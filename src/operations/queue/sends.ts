@@ -1,5 +1,5 @@
-/** SQL of sends. */
-import type { Queryable, Tx } from '../../db/connect.ts';
+/** Sends: attempts to deliver an operation to the service. */
+import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /** One attempt to deliver an operation to the service, recorded before it begins. */
@@ -65,4 +65,26 @@ export async function insertSend(
       and o.send_deadline_at > ${at} and not ${isThrottled(tx, send.startedAt)}
     returning n`;
   return rows[0]?.n;
+}
+
+/**
+ * Those of these operations that are queued again or have a later send, so that a conclusion of the
+ * earlier send does not apply. A send by another daemon counts as later, because clocks differ. All
+ * are locked until the end of the transaction. The list of ids keeps a plan that was made without
+ * statistics from reading all operations.
+ */
+export async function lockSentLater(
+  tx: Tx,
+  moves: readonly { id: string; at: Instant; daemonId?: string | null }[],
+): Promise<Set<string>> {
+  const rows = moves.map(({ id, at, daemonId }) => ({ id, at: isoText(at), by: daemonId }));
+  const later = await tx.sql<{ id: string; later: boolean }[]>`
+    select o.id, o.state = 'queued'
+      or o.state = 'sending' and (o.sent_at > x.at or o.daemon_id <> x.by) as later
+    from tallyhook.operations o
+    join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, at timestamptz, "by" text)
+      on x.id = o.id
+    where o.id = any(${rows.map(({ id }) => id)}::text[])
+    order by o.id for update of o`;
+  return new Set(later.flatMap((row) => (row.later ? [row.id] : [])));
 }

@@ -1,5 +1,5 @@
 /**
- * SQL of freezes: when all writes stop, and of what may have happened elsewhere after the backup
+ * Freezes: when all writes stop, and what may have happened elsewhere after the backup
  * from which this database was restored.
  */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
@@ -7,6 +7,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { freeze } from '../resources/freeze.ts';
 import type { Row } from '../resources/resource.ts';
+import { lockWrites } from './intake/lock-store.ts';
 
 export interface FreezeOrder {
   by: string;
@@ -53,6 +54,22 @@ export async function insertFreeze(
     values (${isoText(at)}, ${order.by}, ${order.reason}, ${order.cause})
     returning ${columns(tx.sql)}`;
   return must(rows[0], 'freeze row');
+}
+
+/**
+ * Stops writes for this cause; `failover` stops only what was queued before. Returns the current
+ * freeze of that cause, which may be an earlier one.
+ */
+export async function freezeWrites(
+  tx: Tx,
+  order: FreezeOrder,
+  cause: FreezeCause,
+  at: Instant,
+): Promise<Freeze> {
+  await lockWrites(tx);
+  // Each failover may have cost other writes.
+  const current = cause === 'failover' ? undefined : await findCurrent(tx, [cause]);
+  return current ?? insertFreeze(tx, { ...order, cause }, at);
 }
 
 /** Releases the freeze that a person ordered. Returns it, or undefined if none is in force. */
