@@ -20,7 +20,6 @@ import { addSettings } from './routes/admin/settings.ts';
 import { addStatus } from './routes/admin/status.ts';
 import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
-import { addEndpointActivity } from './routes/delivery/endpoint-activity.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
 import { addReplays } from './routes/delivery/replays.ts';
@@ -132,8 +131,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addDrifts(router, { db, clock });
   addDriftActions(router, { db, drifts, wake });
   addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
-  addEndpoints(router, { webhooks });
-  addEndpointActivity(router, { db, clock, webhooks });
+  addEndpoints(router, { db, clock, webhooks });
   addDeliveries(router, { webhooks });
   addReplays(router, { webhooks });
   addReports(router, { reports });

@@ -1,14 +1,13 @@
 /** Rows of the database as they are shown. */
 import { decimalText } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { camelOf, type Field, type Fields } from './fields.ts';
-import type { Resource, Row, Shown } from './resource.ts';
+import { camelOf, type Field, type Fields, type RowOf, type ShownOf } from './fields.ts';
 
 type Show = (value: unknown) => unknown;
 
 /** Makes the function once: lists show thousands of rows. */
-export function shower<R extends Resource>({ fields }: R): (row: Row<R>) => Shown<R> {
-  return showObject(fields) as (row: Row<R>) => Shown<R>;
+export function shower<F extends Fields>({ fields }: { fields: F }) {
+  return showObject(fields) as (row: RowOf<F>) => ShownOf<F>;
 }
 
 function showObject(fields: Fields): Show {

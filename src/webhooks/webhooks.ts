@@ -11,6 +11,8 @@ import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
 import { type CatchUp, endSubjects, type FanOut, type Outbox } from '../outbox/outbox.ts';
+import type { deliveryDetail } from '../resources/delivery.ts';
+import type { Row } from '../resources/resource.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
 import { insertDeliveries, insertMissed } from './delivery/fan-out-store.ts';
 import * as history from './delivery/history-store.ts';
@@ -24,21 +26,8 @@ import { removeDeleted } from './endpoints/store.ts';
 import { makeReplays, type Replays } from './replays/replays.ts';
 import type { WebhookSettings } from './settings.ts';
 
-export {
-  type Attempt,
-  countExhausted,
-  countPending,
-  type Delivery,
-} from './delivery/history-store.ts';
+export { countExhausted, countPending } from './delivery/history-store.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
-export { countEndpointStates } from './endpoints/count-store.ts';
-export { ORDERINGS } from './endpoints/endpoint.ts';
-export {
-  type Endpoint,
-  HELD_CHOICES,
-  type NewSecrets,
-} from './endpoints/endpoints.ts';
-export type { Health } from './endpoints/health.ts';
 export {
   countAttemptMinutes,
   deleteAttemptMinutes,
@@ -49,10 +38,9 @@ export {
   type ReencryptedPage,
   reencryptEndpoints,
 } from './endpoints/reencryption.ts';
-export { makeKey, parseKey, SCHEMES, signedHeaders } from './endpoints/signing.ts';
-export { countFailing } from './endpoints/store.ts';
+export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
+export { countEndpointStates, countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
-export { COUNTED_MAX, type Replay, WHICH } from './replays/replays.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
 interface WebhooksDeps {
@@ -106,7 +94,7 @@ export interface Webhooks extends Endpoints, Omit<Replays, 'removeReplays'> {
     page: { before: string; limit: number },
   ): Promise<history.Delivery[]>;
   /** @throws Failure `not_found` */
-  getDelivery(id: string): Promise<history.DeliveryDetail>;
+  getDelivery(id: string): Promise<Row<typeof deliveryDetail>>;
   /** @throws Failure `not_found` */
   listAttempts(deliveryId: string): Promise<history.Attempt[]>;
   /** Makes a delivery in any state due now. @throws Failure `not_found`, `conflict` */

@@ -46,7 +46,7 @@ it('A delivery is a POST of the recorded body, signed with every scheme', async 
   expect(new Webhook(created.secret ?? '').sign(id, new Date(rig.clock.now()), body)).toBe(v1);
   const content = Buffer.concat([Buffer.from(`${id}.${headers['webhook-timestamp']}.`), rawBody]);
   expect(v1a.startsWith('v1a,')).toBe(true);
-  expect(verifyV1a(created.publicKey ?? '', content, v1a)).toBe(true);
+  expect(verifyV1a(created.newPublicKey ?? '', content, v1a)).toBe(true);
   expect(await only(created.endpoint.id)).toMatchObject({
     state: 'delivered',
     attempts: 1,

@@ -20,12 +20,12 @@ const paths = () => rig.receiver.requests.map((r) => r.path);
 it('The secret is returned once, afterwards only the public key', async () => {
   const created = await rig.subscribe('/hook', { headers: { 'X-Key': 'value-of-a-header' } });
   expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-  expect(created.publicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
+  expect(created.newPublicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
   const { id } = created.endpoint;
   const shown = await rig.webhooks.getEndpoint(id);
-  expect(shown).toMatchObject({ publicKey: created.publicKey, headerNames: ['X-Key'] });
+  expect(shown).toMatchObject({ publicKey: created.newPublicKey, headerNames: ['X-Key'] });
   expect(JSON.stringify(shown)).not.toMatch(/whsec_|whsk_|value-of-a-header/);
-  const publicKeys = [{ endpointId: id, publicKey: created.publicKey }];
+  const publicKeys = [{ endpointId: id, publicKey: created.newPublicKey }];
   expect(await rig.webhooks.publicKeys()).toEqual(publicKeys);
 });
 
@@ -153,7 +153,7 @@ it('Events name the origin of an endpoint, without its path and query', async ()
 it('Adding a scheme makes its key, and removing a scheme drops its keys', async () => {
   const { endpoint } = await rig.subscribe('/hook', { signing: ['v1'] });
   const added = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
-  expect([added.secret, added.publicKey]).toEqual([null, expect.stringMatching(/^whpk_/)]);
+  expect([added.secret, added.newPublicKey]).toEqual([null, expect.stringMatching(/^whpk_/)]);
   await rig.emit(walletEvent());
   await rig.deliver();
   const signature = () => rig.receiver.requests.at(-1)?.headers['webhook-signature'];
@@ -258,7 +258,7 @@ it('A requested retry sends a delivery again with the same id as its next attemp
 it('Deliveries are listed in pages, newest first, filtered by state', async () => {
   const { endpoint } = await rig.subscribe();
   await rig.emit(...walletEvents(25));
-  const filter = { endpointId: endpoint.id, state: 'pending' };
+  const filter = { endpointId: endpoint.id, state: 'pending' as const };
   const ids: string[] = [];
   for (let size = 10; size === 10; ) {
     const before = ids.at(-1) ?? '';

@@ -37,7 +37,7 @@ it('Deliveries of a disabled endpoint are held, and sent in order once it is ena
   await rig.webhooks.disable(operational.endpoint.id);
   expect(await statesOf(endpoint.id)).toEqual(['held', 'held', 'held']);
   const page = { before: '', limit: 10 };
-  const held = { endpointId: endpoint.id, state: 'held' };
+  const held = { endpointId: endpoint.id, state: 'held' as const };
   expect(await rig.webhooks.listDeliveries(held, page)).toHaveLength(3);
   expect(await rig.webhooks.listDeliveries({ ...held, state: 'pending' }, page)).toEqual([]);
   await rig.webhooks.enable(endpoint.id);

@@ -30,7 +30,7 @@ const hourAgo = () => rig.clock.now() - 3_600_000;
 const allOf = (endpointId: string) => ({
   endpointId,
   since: hourAgo(),
-  eventTypes: [],
+  types: [],
   which: 'all' as const,
 });
 
@@ -58,7 +58,7 @@ describe('A replay', () => {
     await emit(1);
     await setState(endpoint.id, before);
     rig.clock.advance(1_000);
-    const request = { endpointId: endpoint.id, since: hourAgo(), eventTypes: [], which };
+    const request = { endpointId: endpoint.id, since: hourAgo(), types: [], which };
     const counted = await rig.webhooks.countReplay(request);
     const replay = await rig.webhooks.startReplay(request, 'ops');
     await runPages();
@@ -79,10 +79,7 @@ describe('A replay', () => {
       rig.clock.advance(120_000);
       const { endpoint } = await rig.subscribe();
       const since = hourAgo();
-      await rig.webhooks.startReplay(
-        { endpointId: endpoint.id, since, eventTypes: [], which },
-        'ops',
-      );
+      await rig.webhooks.startReplay({ endpointId: endpoint.id, since, types: [], which }, 'ops');
       await runPages();
       const events = (await rig.deliveriesOf(endpoint.id)).map(({ eventId }) => eventId);
       expect(events.filter((id) => ids.includes(id))).toHaveLength(made);
@@ -95,8 +92,8 @@ describe('A replay', () => {
     await setState(endpoint.id, 'exhausted');
     rig.clock.advance(1_000);
     const base = allOf(endpoint.id);
-    const replay = async (eventTypes: string[], since: number) => {
-      const { id } = await rig.webhooks.startReplay({ ...base, since, eventTypes }, 'ops');
+    const replay = async (types: string[], since: number) => {
+      const { id } = await rig.webhooks.startReplay({ ...base, since, types }, 'ops');
       await runPages();
       return (await rig.webhooks.getReplay(id)).queued;
     };
@@ -153,7 +150,7 @@ describe('A replay', () => {
     const { endpoint } = await rig.subscribe();
     const start = (since: number, until?: number) =>
       rig.webhooks.startReplay(
-        { endpointId: endpoint.id, since, until, eventTypes: [], which: 'all' },
+        { endpointId: endpoint.id, since, until, types: [], which: 'all' },
         'ops',
       );
     const now = rig.clock.now();

@@ -13,7 +13,6 @@ import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
-  type Delivery,
   type EndpointInput,
   makeWebhooks,
   type WebhookSettings,
@@ -49,7 +48,7 @@ export interface Rig {
   ): Promise<void>;
   /** The data of the recorded events of this type, oldest first. */
   events(type: string): Promise<Record<string, unknown>[]>;
-  deliveriesOf(endpointId: string): Promise<Delivery[]>;
+  deliveriesOf(endpointId: string): ReturnType<Webhooks['listDeliveries']>;
   close(): Promise<void>;
 }
 

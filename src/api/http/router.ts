@@ -80,6 +80,7 @@ interface ListRoute<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodTyp
   list(
     input: z.output<R>,
     page: { after: Position | undefined; limit: number },
+    caller: Caller,
   ): Promise<readonly Row[]>;
   output(row: Row, caller: Caller): z.input<S>;
   position(row: Row): string | bigint;
@@ -153,7 +154,7 @@ export function makeRouter(routerDeps: RouterDeps) {
       async handle(input, caller) {
         const { limit, cursor } = input.query;
         const after = readCursor(cursor, route.parsePosition);
-        const rows = await route.list(input, { after, limit: limit + 1 });
+        const rows = await route.list(input, { after, limit: limit + 1 }, caller);
         return page(rows, limit, (row) => route.output(row, caller), route.position);
       },
     });

@@ -3,15 +3,11 @@ import { type Instant, isoText, parseInstant, pause, systemClock } from '../../k
 import { Failure } from '../../kernel/errors.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import type { replay } from '../../resources/delivery.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, type Remote } from '../remote.ts';
 
-type Replay = {
-  id: string;
-  state: string;
-  examined: number;
-  queued: number;
-  reached: string;
-};
+type Replay = Shown<typeof replay>;
 
 interface Options extends Remote {
   since: string;
@@ -38,23 +34,23 @@ export async function runReplay(endpoint: string, options: Options): Promise<num
   };
   const path = `/api/endpoints/${encodeURIComponent(endpoint)}/replay`;
   let text = await callDaemon(options, { method: 'POST', path, body });
-  let replay = parseJson(text) as Replay;
+  let run = parseJson(text) as Replay;
   if (dryRun) {
-    const would = `${replay.queued} deliveries of ${replay.examined} events would be sent again`;
+    const would = `${run.queued} deliveries of ${run.examined} events would be sent again`;
     printLine(json ? text : would);
     return 0;
   }
-  if (!json) printLine(`${replay.id} runs; it goes on when this command ends`);
-  for (let shown = ''; replay.state === 'running'; ) {
+  if (!json) printLine(`${run.id} runs; it goes on when this command ends`);
+  for (let shown = ''; run.state === 'running'; ) {
     await pause(POLL_MS);
-    text = await callDaemon(options, { method: 'GET', path: `/api/replays/${replay.id}` });
-    replay = parseJson(text) as Replay;
-    const progress = `${replay.queued} deliveries queued, events up to ${replay.reached} examined`;
+    text = await callDaemon(options, { method: 'GET', path: `/api/replays/${run.id}` });
+    run = parseJson(text) as Replay;
+    const progress = `${run.queued} deliveries queued, events up to ${run.reached} examined`;
     if (!json && progress !== shown) printLine(progress);
     shown = progress;
   }
-  printLine(json ? text : `${replay.state}: ${replay.queued} deliveries are sent again`);
-  return replay.state === 'done' ? 0 : 1;
+  printLine(json ? text : `${run.state}: ${run.queued} deliveries are sent again`);
+  return run.state === 'done' ? 0 : 1;
 }
 
 /** An instant, or a duration before now such as 30m, 6h or 7d. */

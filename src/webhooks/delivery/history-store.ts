@@ -2,50 +2,15 @@
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { uuidOf } from '../../kernel/ids.ts';
-import type { Json } from '../../kernel/json.ts';
+import type { attempt, delivery, deliveryDetail } from '../../resources/delivery.ts';
+import type { RowOf } from '../../resources/fields.ts';
+import type { Row } from '../../resources/resource.ts';
 import { activeEndpoints } from './active-store.ts';
 import { planByIndex } from './queue-store.ts';
 
-export interface Delivery {
-  id: string;
-  endpointId: string;
-  eventId: string;
-  eventType: string;
-  subject: string;
-  subjectSeq: bigint;
-  /** pending, held, sending, delivered, exhausted or cancelled. */
-  state: string;
-  dueAt: Instant;
-  attempts: number;
-  createdAt: Instant;
-  finishedAt: Instant | null;
-}
-
-export interface DeliveryDetail extends Delivery {
-  /** What is sent; null once retention has removed the event. */
-  body: string | null;
-}
-
-export interface Attempt {
-  n: number;
-  at: Instant;
-  durationMs: number;
-  result: string;
-  status: number | null;
-  error: string | null;
-  responseBody: string | null;
-  responseHeaders: Json;
-}
-
-export interface DeliveryFilter {
-  endpointId?: string | undefined;
-  eventId?: string | undefined;
-  eventType?: string | undefined;
-  state?: string | undefined;
-  /** Event recorded at or after `since`, before `until`. */
-  since?: Instant | undefined;
-  until?: Instant | undefined;
-}
+export type Delivery = Row<typeof delivery>;
+export type Attempt = Row<typeof attempt>;
+export type DeliveryFilter = Partial<RowOf<typeof delivery.filters>>;
 
 function isHeld({ sql }: Pick<Queryable, 'sql'>) {
   return sql`endpoint_id in (
@@ -54,12 +19,12 @@ function isHeld({ sql }: Pick<Queryable, 'sql'>) {
 }
 
 function columns({ sql }: Queryable, now: Instant) {
-  return sql`'dlv_' || id as id, 'ep_' || endpoint_id as endpoint_id,
-    'evt_' || event_id as event_id, event_type, subject, subject_seq,
-    case when state <> 'pending' then state
+  const state = sql`case when state <> 'pending' then state
       when lease_until > ${isoText(now)} then 'sending'
-      when ${isHeld({ sql })} then 'held' else state end as state,
-    due_at, attempts, created_at, finished_at`;
+      when ${isHeld({ sql })} then 'held' else state end`;
+  return sql`'dlv_' || id as id, 'ep_' || endpoint_id as endpoint_id,
+    'evt_' || event_id as event_id, event_type, subject, subject_seq, ${state} as state,
+    case when ${state} = 'pending' then due_at end as due_at, attempts, created_at, finished_at`;
 }
 
 export async function listDeliveries(
@@ -108,11 +73,11 @@ export async function findDelivery(
   db: Queryable,
   id: string,
   now: Instant,
-): Promise<DeliveryDetail | undefined> {
-  const rows = await db.sql<DeliveryDetail[]>`
+): Promise<Row<typeof deliveryDetail> | undefined> {
+  const rows = await db.sql<Row<typeof deliveryDetail>[]>`
     select ${columns(db, now)},
       (select tallyhook.event_body(e) from tallyhook.events e
-       where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as body
+       where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as request_body
     from tallyhook.deliveries where deliveries.id = ${uuidOf(id)} limit 1`;
   return rows[0];
 }

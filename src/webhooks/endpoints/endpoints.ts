@@ -4,29 +4,29 @@
  * commit.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import { type CatchUp, type Outbox, takePosition } from '../../outbox/outbox.ts';
+import {
+  type endpoint,
+  type endpointDetail,
+  type HeldChoice,
+  type Ordering,
+  SCHEMES,
+  type Scheme,
+} from '../../resources/endpoint.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';
-import {
-  type Endpoint,
-  endpointOf,
-  type NewSecrets,
-  newSecrets,
-  signingPatch,
-} from './endpoint.ts';
 import { disabledEvent, testEvent } from './events.ts';
-import { HEALTHY, type Health } from './health.ts';
+import { HEALTHY } from './health.ts';
 import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
-import { makeKey, rotateKeys, SCHEMES, type Scheme, type SigningKey } from './signing.ts';
+import { activeKeys, makeKey, publicKeyOf, rotateKeys, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
-import type { EndpointInput } from './validation.ts';
-
-export type { Endpoint, NewSecrets } from './endpoint.ts';
+import { type EndpointInput, validateInput } from './validation.ts';
 
 interface EndpointsDeps {
   db: Db;
@@ -40,11 +40,15 @@ interface EndpointsDeps {
   catchUp: CatchUp;
 }
 
-export const HELD_CHOICES = ['release', 'skip'] as const;
-/** What becomes of the deliveries that were held while an endpoint was disabled. */
-export type HeldChoice = (typeof HELD_CHOICES)[number];
-
-type EndpointWithHealth = Endpoint & { health: Health };
+type Endpoint = Row<typeof endpoint>;
+type EndpointWithHealth = Row<typeof endpointDetail>;
+/** New key material, returned once. */
+interface NewSecrets {
+  /** `whsec_…`; null without a new v1 key. */
+  secret: string | null;
+  /** `whpk_…`; null without a new v1a key. */
+  newPublicKey: string | null;
+}
 type Page = { after: string; limit: number; failing?: boolean | undefined };
 
 const PUBLIC_KEYS_MAX = 1_000;
@@ -136,19 +140,13 @@ async function list(
   }));
 }
 
-/** The schemas of all events are loaded here, so that the process of webhooks does without. */
-async function validated<I extends Partial<EndpointInput>>(input: I, rules: UrlRules): Promise<I> {
-  const { validateInput } = await import('./validation.ts');
-  return validateInput(input, rules);
-}
-
 async function create(
   deps: EndpointsDeps,
   input: EndpointInput,
   createdBy: string,
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
-  const valid = await validated(input, deps.rules);
+  const valid = validateInput(input, deps.rules);
   if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
     throw new Failure(
       'conflict',
@@ -168,7 +166,7 @@ async function create(
     ratePerS: valid.ratePerS ?? null,
     encryptedSecrets: encryptKeys(encryption, id, keys),
     encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
-    publicKey: newSecrets(keys).publicKey,
+    publicKey: newSecrets(keys).newPublicKey,
     state: 'enabled',
     stateReason: null,
     stateAt: now,
@@ -202,7 +200,7 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...columns } = await validated(input, deps.rules);
+  const { headers, ...columns } = validateInput(input, deps.rules);
   const now = clock.now();
   let made: SigningKey[] = [];
   let removedHeaders: string[] = [];
@@ -277,7 +275,7 @@ async function rotate(deps: EndpointsDeps, id: string, overlapMs: number) {
     );
     return {
       encryptedSecrets: encryptKeys(encryption, id, keys),
-      publicKey: newSecrets(fresh).publicKey ?? before.publicKey,
+      publicKey: newSecrets(fresh).newPublicKey ?? before.publicKey,
     };
   });
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(fresh) };
@@ -296,4 +294,40 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
 function existing(row: store.EndpointRow | undefined): store.EndpointRow {
   if (!row) throw new Failure('not_found');
   return row;
+}
+
+function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant): Endpoint {
+  const { encryptedSecrets, encryptedHeaders, ...rest } = row;
+  const keys = activeKeys(decryptKeys(encryption, row.id, encryptedSecrets), now);
+  return {
+    ...rest,
+    ordering: row.ordering as Ordering,
+    signing: row.signing as Scheme[],
+    state: row.state as Endpoint['state'],
+    headerNames: Object.keys(decryptHeaders(encryption, row.id, encryptedHeaders)),
+    keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
+  };
+}
+
+function newSecrets(keys: readonly SigningKey[]): NewSecrets {
+  const v1a = keys.find((key) => key.scheme === 'v1a');
+  return {
+    secret: keys.find((key) => key.scheme === 'v1')?.secret ?? null,
+    newPublicKey: v1a ? publicKeyOf(v1a.secret) : null,
+  };
+}
+
+function signingPatch(
+  before: store.EndpointRow,
+  made: readonly SigningKey[],
+  signing: readonly Scheme[],
+  encryption: Encryption,
+): Partial<store.EndpointRow> {
+  const old = decryptKeys(encryption, before.id, before.encryptedSecrets);
+  const kept = old.filter((key) => signing.includes(key.scheme));
+  const added = newSecrets(made).newPublicKey;
+  return {
+    encryptedSecrets: encryptKeys(encryption, before.id, [...made, ...kept]),
+    publicKey: signing.includes('v1a') ? (added ?? before.publicKey) : null,
+  };
 }

@@ -8,14 +8,10 @@
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs } from '../../kernel/retry.ts';
+import type { health } from '../../resources/endpoint.ts';
+import type { RowOf } from '../../resources/fields.ts';
 
-export interface Health {
-  consecutiveFailures: number;
-  /** The first failure since the last success. */
-  failingSince: Instant | null;
-  pausedUntil: Instant | null;
-  lastSuccessAt: Instant | null;
-}
+export type Health = RowOf<typeof health>;
 
 export interface HealthPolicy {
   /** Failures in a row that open the circuit breaker. */

@@ -13,9 +13,7 @@ import {
 import type { Instant } from '../../kernel/clock.ts';
 import { assert, Failure, must } from '../../kernel/errors.ts';
 import type { Random } from '../../kernel/random.ts';
-
-export const SCHEMES = ['v1', 'v1a'] as const;
-export type Scheme = (typeof SCHEMES)[number];
+import type { Scheme } from '../../resources/endpoint.ts';
 
 /** `until` null: until it is rotated. */
 export interface SigningKey {

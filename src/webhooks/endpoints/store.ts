@@ -78,6 +78,13 @@ export async function countFailing({ orm }: Pick<Queryable, 'orm'>): Promise<num
   return Number(rows[0]?.n ?? 0);
 }
 
+/** The endpoints that are not deleted, by state. */
+export async function countEndpointStates({ sql }: Queryable) {
+  return sql<{ state: string; count: number }[]>`
+    select state, count(*)::int as count from tallyhook.endpoints
+    where deleted_at is null group by state`;
+}
+
 function pageAfter(orm: Orm, after: string, limit: number, failing = false) {
   const page = orm.select(COLUMNS).from(endpoints);
   const rest = page.where(

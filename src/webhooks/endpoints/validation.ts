@@ -1,9 +1,8 @@
 /** Validation of an endpoint's fields before they are stored. Pure; errors name the field. */
 import { Failure } from '../../kernel/errors.ts';
+import { ORDERINGS, type Ordering, SCHEMES, type Scheme } from '../../resources/endpoint.ts';
 import { isEventPattern } from '../../resources/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
-import { ORDERINGS, type Ordering } from './endpoint.ts';
-import { SCHEMES, type Scheme } from './signing.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no rate limit. */
 export interface EndpointInput {

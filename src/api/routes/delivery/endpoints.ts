@@ -5,68 +5,23 @@
 
 import { z } from '@hono/zod-openapi';
 import type { Caller } from '../../../keys/keys.ts';
+import { endpointActivity } from '../../../resources/activity.ts';
 import {
-  type Endpoint,
-  type EndpointInput,
+  changedEndpoint,
+  endpoint,
+  endpointDetail,
+  endpointWithKeys,
   HELD_CHOICES,
-  type Health,
-  type NewSecrets,
   ORDERINGS,
   SCHEMES,
-} from '../../../webhooks/webhooks.ts';
+} from '../../../resources/endpoint.ts';
+import { type EndpointInput, listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instant, instantText, originOf, textInput } from '../../http/fields.ts';
+import { idInput, originOf, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-
-const endpoint = z
-  .object({
-    id: z.string(),
-    url: z.string().openapi({ description: 'Only its origin for a key of another owner' }),
-    description: z.string().nullable(),
-    event_types: z.array(z.string()),
-    ordering: z.enum(ORDERINGS),
-    signing: z.array(z.enum(SCHEMES)),
-    rate_per_s: z.number().nullable(),
-    header_names: z.array(z.string()),
-    public_key: z.string().nullable(),
-    keys: z.array(z.object({ scheme: z.enum(SCHEMES), from: instant, until: instant.nullable() })),
-    state: z.enum(['enabled', 'disabled']),
-    state_reason: z.string().nullable(),
-    state_at: instant,
-    created_by: z.string(),
-    created_at: instant,
-  })
-  .openapi('Endpoint');
-
-const detail = endpoint
-  .extend({
-    health: z.object({
-      consecutive_failures: z.int(),
-      failing_since: instant.nullable(),
-      paused_until: instant.nullable(),
-      last_success_at: instant.nullable(),
-    }),
-  })
-  .openapi('EndpointDetail');
-
-const withSecrets = endpoint
-  .extend({
-    secret: z
-      .string()
-      .nullable()
-      .openapi({ description: 'whsec_…; only in the response that creates it' }),
-    new_public_key: z.string().nullable().openapi({ description: 'whpk_…, if it is new' }),
-  })
-  .openapi('EndpointWithKeys');
-
-const changed = withSecrets
-  .extend({
-    removed_headers: z
-      .array(z.string())
-      .openapi({ description: 'Names of the headers that the change of origin removed' }),
-  })
-  .openapi('ChangedEndpoint');
+import { filtersOf } from '../../http/schemas.ts';
+import { rangeQuery, stepsOf } from '../../http/steps.ts';
 
 const endpointPatch = z
   .strictObject({
@@ -100,41 +55,39 @@ const params = z.object({ id: idInput('ep') });
 const request = z.object({ params });
 const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' as const };
 
-const filters = z.strictObject({
-  ...paging,
-  failing: z
-    .literal('true')
-    .optional()
-    .openapi({ description: 'Only those that fail, or that failures disabled' }),
-});
+const query = z.strictObject({ ...paging, ...filtersOf(endpointDetail.filters) });
 
-export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
-  router.list({
+export function addEndpoints(
+  router: Router,
+  { db, clock, webhooks }: Pick<ApiDeps, 'db' | 'clock' | 'webhooks'>,
+): void {
+  router.listOf({
     ...base,
     path: '/api/endpoints',
     scope: 'read',
     summary: 'List endpoints and their health, oldest first',
-    request: z.object({ query: filters }),
-    item: detail,
+    request: z.object({ query }),
+    items: endpointDetail,
     parsePosition: idPosition('ep'),
-    list: async ({ query }, { after = '', limit }) =>
-      webhooks.listEndpoints({ after, limit, failing: query.failing === 'true' }),
-    output: detailOutput,
+    async list({ query: { failing } }, { after = '', limit }, caller) {
+      const rows = await webhooks.listEndpoints({ after, limit, failing });
+      return rows.map((row) => visible(row, caller));
+    },
     position: ({ id }) => id,
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'get',
     scope: 'read',
     summary: 'Read an endpoint and its health',
     request,
     response: 'The endpoint',
-    schema: detail,
+    answer: endpointDetail,
     async handle({ params }, caller) {
-      return detailOutput(await webhooks.getEndpoint(params.id), caller);
+      return visible(await webhooks.getEndpoint(params.id), caller);
     },
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/endpoints',
@@ -143,23 +96,24 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     request: z.object({ body: endpointPatch.required({ url: true }) }),
     status: 201,
     response: 'The endpoint with its secret',
-    schema: withSecrets,
+    answer: endpointWithKeys,
     async handle({ body: { url, ...rest } }, { owner }) {
-      return withSecretsOutput(await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner));
+      const { endpoint, ...keys } = await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner);
+      return { ...endpoint, ...keys };
     },
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'patch',
     summary: 'Change some fields of an endpoint',
     description: 'A URL with another origin removes the headers, unless they are given again.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
-    schema: changed,
+    answer: changedEndpoint,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
-      const result = await webhooks.updateEndpoint(params.id, inputOf(body));
-      return { ...withSecretsOutput(result), removed_headers: result.removedHeaders };
+      const { endpoint, ...more } = await webhooks.updateEndpoint(params.id, inputOf(body));
+      return { ...endpoint, ...more };
     },
   });
   router.add({
@@ -173,22 +127,38 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
       await webhooks.deleteEndpoint(params.id);
     },
   });
+  router.answer({
+    ...base,
+    method: 'get',
+    path: '/api/endpoints/{id}/activity',
+    summary: 'Read the attempts of an endpoint over the last hour, day or month',
+    scope: 'read',
+    request: z.object({ params, query: rangeQuery }),
+    response: 'Counts and durations in steps of time',
+    answer: endpointActivity,
+    async handle({ params: { id }, query: { range } }) {
+      await webhooks.getEndpoint(id);
+      const { stepMs, ...steps } = stepsOf(range, clock.now());
+      return { ...steps, attempts: await listAttemptActivity(db, steps.since, stepMs, id) };
+    },
+  });
   addActions(router, webhooks);
 }
 
 function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/endpoints/{id}/rotate',
     summary: 'Create new signing keys; the present ones still sign for a while',
     request: z.object({ params, body: rotation }),
     response: 'The endpoint with its new secret',
-    schema: withSecrets,
+    answer: endpointWithKeys,
     async handle({ params, body: { overlap_s } }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
-      return withSecretsOutput(await webhooks.rotateSecret(params.id, overlapMs));
+      const { endpoint, ...keys } = await webhooks.rotateSecret(params.id, overlapMs);
+      return { ...endpoint, ...keys };
     },
   });
   router.add({
@@ -205,7 +175,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
       return { event_id: (await webhooks.sendTest(params.id)).eventId };
     },
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/endpoints/{id}/enable',
@@ -215,13 +185,13 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
       'with `"held": "skip"`.',
     request: z.object({ params, body: enabling }),
     response: 'The endpoint',
-    schema: endpoint,
+    answer: endpoint,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
-      return endpointOutput(await webhooks.enable(params.id, body?.held));
+      return webhooks.enable(params.id, body?.held);
     },
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     path: '/api/endpoints/{id}/disable',
@@ -231,10 +201,10 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
       '`retention`.',
     request,
     response: 'The endpoint',
-    schema: endpoint,
+    answer: endpoint,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
-      return endpointOutput(await webhooks.disable(params.id));
+      return webhooks.disable(params.id);
     },
   });
 }
@@ -250,13 +220,12 @@ export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, ca
 }
 
 /** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
-function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
+function visible<E extends { url: string; createdBy: string }>(
+  row: E,
+  { owner, scopes }: Caller,
+): E {
   const isVisible = scopes.includes('admin') || row.createdBy === owner;
-  return { ...endpointOutput(row), url: isVisible ? row.url : originOf(row.url) };
-}
-
-function detailOutput(row: Endpoint & { health: Health }, caller: Caller) {
-  return { ...visibleOutput(row, caller), health: healthOutput(row.health) };
+  return { ...row, url: isVisible ? row.url : originOf(row.url) };
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
@@ -265,42 +234,5 @@ function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
     ...rest,
     ...(eventTypes === undefined ? {} : { eventTypes }),
     ...(ratePerS === undefined ? {} : { ratePerS }),
-  };
-}
-
-function withSecretsOutput({ endpoint, secret, publicKey }: { endpoint: Endpoint } & NewSecrets) {
-  return { ...endpointOutput(endpoint), secret, new_public_key: publicKey };
-}
-
-function endpointOutput(row: Endpoint) {
-  return {
-    id: row.id,
-    url: row.url,
-    description: row.description,
-    event_types: row.eventTypes,
-    ordering: row.ordering,
-    signing: row.signing,
-    rate_per_s: row.ratePerS,
-    header_names: row.headerNames,
-    public_key: row.publicKey,
-    keys: row.keys.map(({ scheme, from, until }) => ({
-      scheme,
-      from: instantText(from),
-      until: instantText(until),
-    })),
-    state: row.state,
-    state_reason: row.stateReason,
-    state_at: instantText(row.stateAt),
-    created_by: row.createdBy,
-    created_at: instantText(row.createdAt),
-  };
-}
-
-function healthOutput(health: Health) {
-  return {
-    consecutive_failures: health.consecutiveFailures,
-    failing_since: instantText(health.failingSince),
-    paused_until: instantText(health.pausedUntil),
-    last_success_at: instantText(health.lastSuccessAt),
   };
 }

@@ -1,14 +1,11 @@
 /** The body of an event: its data as names and values, and whole as JSON. */
+import type { event } from '../../../../resources/event.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { Amount, Code, Facts, Time } from '../../kit/elements.ts';
 import { amountText, shortText, signedText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
-export interface EventBody {
-  id: string;
-  type: string;
-  timestamp: string;
-  data: Record<string, unknown>;
-}
+export type EventBody = Shown<typeof event>;
 
 /** Names and values of nested data, such as `current balance`. */
 function flatten(data: object, before = ''): [name: string, field: string, value: unknown][] {

@@ -1,15 +1,10 @@
 /** Deliveries of events to endpoints; the filters are part of the address. */
+import { DELIVERY_STATES, delivery } from '../../../../resources/delivery.ts';
+import { EVENT_TYPES } from '../../../../resources/events.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
-import {
-  Card,
-  Chip,
-  Choice,
-  type Column,
-  ListTable,
-  State,
-  Time,
-  View,
-} from '../../kit/elements.ts';
+import { columnsFor } from '../../kit/columns.ts';
+import { Card, Chip, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { isPast, shortText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
@@ -17,20 +12,8 @@ import type { ViewProps } from '../../pages.ts';
 import type { Endpoint } from './health.ts';
 import { GiveUp } from './held.ts';
 
-export interface Delivery {
-  id: string;
-  endpoint_id: string;
-  event_id: string;
-  event_type: string;
-  subject: string;
-  state: string;
-  due_at: string | null;
-  attempts: number;
-  created_at: string;
-  finished_at: string | null;
-}
+export type Delivery = Shown<typeof delivery>;
 
-const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'];
 const ADVICE: Record<string, string> = {
   pending: 'These deliveries wait for their next attempt. Open one to send it now.',
   held: 'The endpoints of these deliveries are disabled. Enable an endpoint to release them.',
@@ -46,7 +29,6 @@ export default function Deliveries(_: ViewProps) {
   const filter = { endpoint_id: endpoint, state, event_type: type, event_id: event };
   const list = useList<Delivery>(withQuery('/api/deliveries', { limit: '50', ...filter }));
   const endpoints = useData<{ data: Endpoint[] }>('/api/endpoints?limit=500').data?.data ?? [];
-  const types = useData<{ data: { type: string }[] }>('/api/event-types').data?.data ?? [];
   const urlOf = new Map(endpoints.map(({ id, url }) => [id, url]));
   const pairs = endpoints.map(({ id, url }): [string, string] => [id, url]);
   return html`<${View} title="Deliveries" lead=${ADVICE[state ?? '']}>
@@ -61,13 +43,13 @@ export default function Deliveries(_: ViewProps) {
         <${Choice}
           name="State"
           value=${state}
-          options=${[['', 'any state'], ...STATES.map((name) => [name, wordsOf(name)])]}
+          options=${[['', 'any state'], ...DELIVERY_STATES.map((name) => [name, wordsOf(name)])]}
           onChange=${(value: string) => setQuery({ state: value })}
         />
         <${Choice}
           name="Event type"
           value=${type}
-          options=${[['', 'any type'], ...types.map((of) => [of.type, of.type])]}
+          options=${[['', 'any type'], ...EVENT_TYPES.map((one) => [one, one])]}
           onChange=${(value: string) => setQuery({ event_type: value })}
         />
         ${
@@ -87,7 +69,7 @@ export default function Deliveries(_: ViewProps) {
       }
       <${ListTable}
         list=${list}
-        columns=${[...DELIVERY_COLUMNS, endpointColumn(urlOf)]}
+        columns=${deliveryColumns(urlOf)}
         keyOf=${({ id }: Delivery) => id}
         empty="No delivery matches. An event is delivered to each endpoint that wants its type."
       />
@@ -95,34 +77,30 @@ export default function Deliveries(_: ViewProps) {
   <//>`;
 }
 
-function endpointColumn(urlOf: Map<string, string>): Column<Delivery> {
-  return {
-    head: 'Endpoint',
-    of: ({ endpoint_id: id }) =>
-      html`<a class="break" href=${`/endpoints/${id}`}>${urlOf.get(id) ?? shortText(id)}</a>`,
-  };
-}
-
 /** What a delivery is about: `wallet:0x…` as its address. */
 function subjectText(subject: string): string {
   return shortText(subject.slice(subject.indexOf(':') + 1), 12, 6);
 }
 
-export const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
-  {
-    head: 'Event of',
-    of: ({ id, created_at: at }) => html`<a href=${`/deliveries/${id}`}><${Time} at=${at} /></a>`,
-  },
-  { head: 'Event type', of: ({ event_type: type }) => type },
-  {
-    head: 'Subject',
-    of: ({ subject }) => html`<span title=${subject}>${subjectText(subject)}</span>`,
-  },
-  { head: 'State', of: ({ state }) => html`<${State} of=${state} />` },
-  { head: 'Attempts', number: true, of: ({ attempts }) => attempts },
-  {
-    head: 'Ended or next',
-    of: ({ due_at: due, finished_at: end }) =>
-      due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,
-  },
-];
+/** @param urlOf the addresses of endpoints by their ids; without it all are of one endpoint */
+export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {
+  const endpoint = urlOf && {
+    of: ({ endpoint_id: id }: Delivery) =>
+      html`<a class="break" href=${`/endpoints/${id}`}>${urlOf.get(id) ?? shortText(id)}</a>`,
+  };
+  return columnsFor(delivery, {
+    created_at: {
+      of: ({ id, created_at: at }) => html`<a href=${`/deliveries/${id}`}><${Time} at=${at} /></a>`,
+    },
+    id: null,
+    subject: {
+      of: ({ subject }) => html`<span title=${subject}>${subjectText(subject)}</span>`,
+    },
+    state: { of: ({ state }) => html`<${State} of=${state} />` },
+    finished_at: {
+      of: ({ due_at: due, finished_at: end }) =>
+        due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,
+    },
+    endpoint_id: endpoint ?? null,
+  });
+}

@@ -1,4 +1,6 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
+import type { attempt, deliveryDetail } from '../../../../resources/delivery.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
@@ -6,24 +8,10 @@ import { durationText, ERRORS, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type EventBody, EventFacts } from './body.ts';
-import type { Delivery } from './deliveries.ts';
 import type { Endpoint } from './health.ts';
 
-interface Detail extends Delivery {
-  subject_seq: string;
-  request_body: string | null;
-}
-
-interface Attempt {
-  n: number;
-  at: string;
-  duration_ms: number;
-  result: string;
-  status: number | null;
-  error: string | null;
-  response_body: string | null;
-  response_headers: Record<string, unknown> | null;
-}
+type Detail = Shown<typeof deliveryDetail>;
+type Attempt = Shown<typeof attempt>;
 
 const EVERY_MS = 3_000;
 const GIVE_UP = `It is cancelled, and the overview counts it no longer. The receiver can read its

@@ -20,7 +20,7 @@ import { Plot } from '../../kit/plot.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { attemptPlots, RangeTabs, useRange } from '../steps.ts';
-import { DELIVERY_COLUMNS, type Delivery } from './deliveries.ts';
+import { type Delivery, deliveryColumns } from './deliveries.ts';
 import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
 import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
 import { FailedOrders, HeldCard } from './held.ts';
@@ -71,7 +71,7 @@ export default function EndpointView({ ids }: ViewProps) {
       <${Failed} problem=${recent.problem} retry=${recent.reload} />
       <${Table}
         rows=${rows?.slice(0, SHOWN)}
-        columns=${DELIVERY_COLUMNS}
+        columns=${deliveryColumns()}
         keyOf=${(delivery: Delivery) => delivery.id}
         empty="Nothing yet. Send a test, or wait for an event of its types."
       />

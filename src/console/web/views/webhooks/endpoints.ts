@@ -1,5 +1,7 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
+import { endpointDetail } from '../../../../resources/endpoint.ts';
 import { call, useList, withQuery } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, Time, View } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
@@ -89,23 +91,19 @@ export default function Endpoints(_: ViewProps) {
   <//>`;
 }
 
-const COLUMNS = [
-  {
-    head: 'Receiver',
-    of: ({ id, url, description }: Endpoint) =>
+const COLUMNS = columnsFor(endpointDetail, {
+  url: {
+    of: ({ id, url, description }) =>
       html`<span>
         <a href=${`/endpoints/${id}`} class="break">${url}</a>
         ${description && html`<br /><span class="muted">${description}</span>`}
       </span>`,
   },
-  {
-    head: 'Health',
-    of: (endpoint: Endpoint) => html`<${HealthPill} endpoint=${endpoint} />`,
+  health: {
+    of: (endpoint) => html`<${HealthPill} endpoint=${endpoint} />`,
   },
-  { head: 'Events', of: ({ event_types: types }: Endpoint) => typesText(types) },
-  {
-    head: 'Last success',
-    of: ({ health }: Endpoint) => html`<${Time} at=${health.last_success_at} />`,
-  },
-  { head: 'Owner', of: ({ created_by: owner }: Endpoint) => owner },
-];
+  event_types: { of: ({ event_types: types }) => typesText(types) },
+}).concat({
+  head: 'Last success',
+  of: ({ health }) => html`<${Time} at=${health.last_success_at} />`,
+});

@@ -1,5 +1,6 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
-import { call, type Problem, pause, problemOf, useData, withQuery } from '../../kit/api.ts';
+import { EVENT_TYPES } from '../../../../resources/events.ts';
+import { call, type Problem, pause, problemOf, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import { Card, Choice, Failed, FilterInput, Pill, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
@@ -50,8 +51,7 @@ export default function Events(_: ViewProps) {
 }
 
 function Filters({ types, subject }: { types: string; subject: string }) {
-  const known = useData<{ data: { type: string }[] }>('/api/event-types').data?.data ?? [];
-  const groups = [...new Set(known.map(({ type }) => `${type.split('.')[0]}.*`))];
+  const groups = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))];
   const find = (event: Event) => {
     setQuery({ subject: valuesOf(event).subject ?? '' });
   };
@@ -63,7 +63,7 @@ function Filters({ types, subject }: { types: string; subject: string }) {
         options=${[
           ['', 'any type'],
           ...groups.map((group) => [group, `all ${group}`]),
-          ...known.map(({ type }) => [type, type]),
+          ...EVENT_TYPES.map((type) => [type, type]),
         ]}
         onChange=${(value: string) => setQuery({ types: value })}
       />

@@ -1,31 +1,11 @@
-/** What the API says of an endpoint, and its health in words. */
+/** The health of an endpoint in words. */
+import type { endpointDetail } from '../../../../resources/endpoint.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { Pill, type Tone } from '../../kit/elements.ts';
 import { countText, isPast, relativeText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
-export interface Endpoint {
-  id: string;
-  url: string;
-  description: string | null;
-  event_types: string[];
-  ordering: string;
-  signing: string[];
-  rate_per_s: number | null;
-  header_names: string[];
-  public_key: string | null;
-  keys: { scheme: string; from: string; until: string | null }[];
-  state: string;
-  state_reason: string | null;
-  state_at: string;
-  created_by: string;
-  created_at: string;
-  health: {
-    consecutive_failures: number;
-    failing_since: string | null;
-    paused_until: string | null;
-    last_success_at: string | null;
-  };
-}
+export type Endpoint = Shown<typeof endpointDetail>;
 
 const DISABLED: Record<string, [Tone, string]> = {
   requested: ['warn', 'disabled by a person'],

@@ -1,13 +1,11 @@
 /** A new signing secret, which is shown once, and how a receiver verifies with it. */
+import type { endpointWithKeys } from '../../../../resources/endpoint.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { Card, Code, Tabs } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
 
 /** What the API answers where it makes keys. */
-export interface NewSecret {
-  id: string;
-  secret: string | null;
-  new_public_key: string | null;
-}
+export type NewSecret = Pick<Shown<typeof endpointWithKeys>, 'id' | 'secret' | 'new_public_key'>;
 
 const EXAMPLES: Record<string, string> = {
   library: `import { Webhook } from 'standardwebhooks';

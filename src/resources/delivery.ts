@@ -1,0 +1,92 @@
+/** A delivery of an event to an endpoint, its attempts, and replays of the events of a time. */
+import { EVENT_TYPES } from './events.ts';
+import { count, digits, id, instant, json, list, nullable, oneOf, text } from './fields.ts';
+import { resource } from './resource.ts';
+
+export const DELIVERY_STATES = [
+  'pending',
+  'held',
+  'sending',
+  'delivered',
+  'exhausted',
+  'cancelled',
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+export const delivery = resource(
+  'Delivery',
+  {
+    id: id('dlv'),
+    endpoint_id: id('ep', undefined, { title: 'Endpoint' }),
+    event_id: id('evt'),
+    event_type: text(),
+    subject: text(),
+    subject_seq: digits('Gap-free from 1 per subject'),
+    state: oneOf(DELIVERY_STATES, 'held: until its endpoint is enabled'),
+    due_at: nullable(instant('Time of the next attempt while pending')),
+    attempts: count(),
+    created_at: instant(undefined, { title: 'Event of' }),
+    finished_at: nullable(instant(undefined, { title: 'Ended or next' })),
+  },
+  {
+    columns: [
+      'created_at',
+      'id',
+      'event_type',
+      'subject',
+      'state',
+      'attempts',
+      'finished_at',
+      'endpoint_id',
+    ],
+    filters: {
+      endpoint_id: id('ep'),
+      event_id: id('evt'),
+      event_type: oneOf(EVENT_TYPES),
+      state: oneOf(DELIVERY_STATES),
+      since: instant('Its event was recorded at or after this'),
+      until: instant('And before this'),
+    },
+  },
+);
+
+export const deliveryDetail = resource('DeliveryDetail', {
+  ...delivery.fields,
+  request_body: nullable(
+    text('The exact body of every attempt; null once retention has removed the event'),
+  ),
+});
+
+export const attempt = resource('Attempt', {
+  n: count(),
+  at: instant(),
+  duration_ms: count(),
+  result: text('delivered, retry, exhausted or gone'),
+  status: nullable(count()),
+  error: nullable(text('Why there is no HTTP status')),
+  response_body: nullable(text('Beginning of the body, without the secrets of the endpoint')),
+  response_headers: json(),
+});
+
+/** Which events a replay sends. */
+export const WHICH = ['failed', 'missing', 'all'] as const;
+export type Which = (typeof WHICH)[number];
+
+/** Events that a dry run examines at most. */
+export const COUNTED_MAX = 100_000;
+
+export const replay = resource('Replay', {
+  id: nullable(id('rpl', 'Null for a dry run')),
+  endpoint_id: id('ep'),
+  since: instant('Events recorded from then on'),
+  until: instant('And before'),
+  types: list(text(), 'Exact types or `group.*`; empty for all that the endpoint subscribes to'),
+  which: oneOf(WHICH),
+  state: oneOf(['running', 'done', 'cancelled', 'dry_run']),
+  examined: count(`Events of all types; of a dry run ${COUNTED_MAX} at most`),
+  queued: count('Deliveries'),
+  reached: nullable(instant('Events before it were examined')),
+  created_by: nullable(text()),
+  created_at: nullable(instant()),
+  finished_at: nullable(instant()),
+});
