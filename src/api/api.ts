@@ -28,7 +28,6 @@ import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
 import { addOpenings } from './routes/ledger/openings.ts';
 import { addPeriods } from './routes/ledger/periods.ts';
-import { addReportLines } from './routes/ledger/report-lines.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
@@ -135,7 +134,6 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addDeliveries(router, { webhooks });
   addReplays(router, { webhooks });
   addReports(router, { reports });
-  addReportLines(router, { reports });
   addPeriods(router, { db, periods, wake });
   addKeys(router, { keys });
   addAudit(router, { audit });

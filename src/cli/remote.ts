@@ -6,8 +6,8 @@ import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
-import { FORMATS, type ReportFormat } from '../reports/reports.ts';
 import type { freeze } from '../resources/freeze.ts';
+import { FORMATS, type ReportFormat } from '../resources/reports/report.ts';
 import type { Shown } from '../resources/resource.ts';
 
 /** The options of every command that calls a daemon. */

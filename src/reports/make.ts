@@ -11,9 +11,9 @@ import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, sha256Hex } from '../kernel/json.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { ReconciliationContent } from './content.ts';
-import { type FileSettings, isDelivered, pathsOf } from './files/files.ts';
-import { insertFiles } from './files/store.ts';
+import type { Reconciliation } from '../resources/reports/content.ts';
+import type { Report } from '../resources/reports/report.ts';
+import { type FileSettings, insertFiles, isDelivered, pathsOf } from './files/files.ts';
 import type { Limits, ShownSettings } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
 import { reconcile } from './reconcile.ts';
@@ -39,7 +39,7 @@ export function readContent(
   { reads, clock, settings }: MakingDeps,
   { from, to }: Period,
   mayRead: (tx: Tx) => Promise<boolean> = async () => true,
-): Promise<ReconciliationContent | undefined> {
+): Promise<Reconciliation | undefined> {
   return reads.begin(
     async (tx) => {
       await store.setReadOnly(tx);
@@ -61,12 +61,12 @@ export function readContent(
 export async function keepReport(
   { clock, ids, outbox, settings }: Omit<MakingDeps, 'db' | 'reads'>,
   tx: Tx,
-  content: ReconciliationContent,
+  content: Reconciliation,
   { from, to }: Period,
   requestedBy: string,
-): Promise<store.Report> {
+): Promise<Report> {
   const { known_at } = content.cut_off;
-  const report: store.Report = {
+  const report: Report = {
     id: ids.next('rep'),
     kind: RECONCILIATION,
     periodFrom: from,
@@ -101,7 +101,7 @@ export function assertOwner(owner: string): void {
     throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
 }
 
-function completedEvent(report: store.Report, files: string[]) {
+function completedEvent(report: Report, files: string[]) {
   const { id, kind, periodFrom, periodTo, verdict, breaks, provisional } = report;
   const { content, hash, createdAt } = report;
   return {

@@ -4,20 +4,25 @@
  * held in memory.
  */
 import type { Tx } from '../db/connect.ts';
-import { decimalText, sumOf } from '../kernel/amounts.ts';
+import { sumOf } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { findDayEnd } from '../ledger/ledger.ts';
-import type { ReconciliationContent, RollForward } from './content.ts';
+import { type Reconciliation, reconciliation, rollForward } from '../resources/reports/content.ts';
+import type { Row } from '../resources/resource.ts';
+import { shower } from '../resources/show.ts';
 import { type Findings, makeFindings } from './findings.ts';
 import { type Limits, type ReportParams, reportParams } from './params.ts';
 import { findClosedUntil } from './periods/store.ts';
-import * as drifts from './queries/drifts-store.ts';
-import * as ledger from './queries/ledger-store.ts';
-import * as operations from './queries/operations-store.ts';
-import { listPriorLines } from './queries/prior-store.ts';
-import * as tokens from './queries/tokens-store.ts';
-import { reconcileWallets } from './queries/wallets.ts';
-import * as wallets from './queries/wallets-store.ts';
+import * as drifts from './queries/drifts.ts';
+import * as ledger from './queries/ledger.ts';
+import * as operations from './queries/operations.ts';
+import * as tokens from './queries/tokens.ts';
+import * as wallets from './queries/wallets.ts';
+
+type Content = Row<typeof reconciliation>;
+
+const show = shower(reconciliation);
+const showRollForward = shower(rollForward);
 
 /** @param tx a transaction with a snapshot, which every query reads */
 export async function reconcile(
@@ -30,7 +35,7 @@ export async function reconcile(
     organisation: string | null;
     timeZone: string;
   },
-): Promise<ReconciliationContent> {
+): Promise<Reconciliation> {
   const { from, to, now, limits } = input;
   const days = {
     from: await findDayEnd(tx, isoText(from)),
@@ -48,42 +53,31 @@ export async function reconcile(
     timeZone: input.timeZone,
   });
   await reconcileOperations(params, findings);
-  const { statement, inTransit } = await reconcileWallets(params, findings, afterPeriod);
+  const { statement, inTransit } = await wallets.reconcileWallets(params, findings, afterPeriod);
   const tokenParts = await reconcileTokens(params, findings);
   findings.addRows(await drifts.listDriftsOpen(params));
   findings.addRows(await wallets.listVanishedWallets(params));
   findings.addRows(await wallets.listQuarantinedObservations(params));
   findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();
-  const { gapless: _, knownAt: known_at, chainHead, ...counts } = cutOff;
-  return {
+  return show({
     format: 1,
     headline: headlineOf(breaks.total),
     verdict: breaks.total === 0 ? 'balanced' : 'breaks',
     organisation: input.organisation,
-    time_zone: input.timeZone,
-    period: { from: params.from, to: params.to },
+    timeZone: input.timeZone,
+    period: { from, to },
     provisional: now < to,
-    as_of: params.asOf,
-    cut_off: {
-      known_at: known_at === null ? null : isoText(known_at),
-      batch: counts.batch.toString(),
-      transactions: counts.transactions.toString(),
-      entries: counts.entries.toString(),
-      chain_head: chainHead,
-    },
+    asOf,
+    cutOff,
     breaks,
-    open_items: openItems,
+    openItems,
     ...ledgerParts,
-    prior_period: await priorPeriodOf(params),
-    wallets: {
-      statement,
-      ...(await driftsOf(params)),
-      in_transit: inTransit,
-    },
+    priorPeriod: await priorPeriodOf(params, closed),
+    wallets: { statement, ...(await driftsOf(params)), inTransit },
     tokens: tokenParts,
     coverage: coverageOf(await wallets.countScope(params)),
-  };
+  });
 }
 
 function headlineOf(breaks: number): string {
@@ -120,90 +114,50 @@ async function reconcileLedger(
   return {
     afterPeriod: sumOf(kinds.map((row) => row.afterPeriod)),
     ...(await movementsOf(params, timeZone)),
-    trial_balance: {
+    trialBalance: {
       accounts: kinds.reduce((sum, { accounts }) => sum + accounts, 0),
-      debit: decimalText(debit),
-      credit: decimalText(credit),
+      debit,
+      credit,
     },
-    roll_forward: kinds.map(rollForwardOf),
-    own_accounts: {
-      total: own[0]?.total ?? 0,
-      listed: own.map((row) => ({ ...rollForwardOf(row), observed: row.observed })),
-    },
+    rollForward: kinds,
+    ownAccounts: { total: own[0]?.total ?? 0, listed: own },
   };
 }
 
 async function movementsOf(params: ReportParams, timeZone: string) {
-  const begin = isoText(await ledger.findBeginBefore(params, timeZone));
-  const rows = await ledger.listMovements(params, begin);
+  const begin = await ledger.findBeginBefore(params, timeZone);
+  const rows = await ledger.listMovements(params, isoText(begin));
   const [first] = rows;
   return {
     movements: {
       total: first?.total ?? 0,
-      before: { from: begin, to: params.from, fees: decimalText(first?.allBeforeFees ?? 0n) },
-      listed: rows.map(({ kind, reasonType: reason_type, operations, amount, fees, ...row }) => ({
-        kind,
-        reason_type,
-        operations,
-        amount: decimalText(amount),
-        fees: decimalText(fees),
-        before: {
-          operations: row.beforeOperations,
-          amount: decimalText(row.beforeAmount),
-          fees: decimalText(row.beforeFees),
-        },
+      before: { from: begin, to: Date.parse(params.from), fees: first?.allBeforeFees ?? 0n },
+      listed: rows.map(({ beforeOperations, beforeAmount, beforeFees, ...row }) => ({
+        ...row,
+        before: { operations: beforeOperations, amount: beforeAmount, fees: beforeFees },
       })),
     },
-    fees: decimalText(first?.allFees ?? 0n),
+    fees: first?.allFees ?? 0n,
   };
 }
 
-function rollForwardOf(row: ledger.SumsRow): RollForward {
-  const {
-    name,
-    accounts,
-    opening,
-    priorPeriod: prior_period,
-    incoming,
-    outgoing,
-    fees,
-    closing,
-  } = row;
+async function priorPeriodOf(
+  params: ReportParams,
+  closed: { periodTo: Instant; knownAt: Instant } | undefined,
+): Promise<Content['priorPeriod']> {
+  const lines = await ledger.listPriorLines(params);
   return {
-    name,
-    accounts,
-    opening: decimalText(opening),
-    prior_period: decimalText(prior_period),
-    incoming: decimalText(incoming),
-    outgoing: decimalText(outgoing),
-    fees: decimalText(fees),
-    closing: decimalText(closing),
-  };
-}
-
-async function priorPeriodOf(params: ReportParams): Promise<ReconciliationContent['prior_period']> {
-  const lines = await listPriorLines(params);
-  return {
-    closed_until: params.closed?.to ?? null,
-    known_at: params.closed?.knownAt ?? null,
+    closedUntil: closed?.periodTo ?? null,
+    knownAt: closed?.knownAt ?? null,
     total: lines[0]?.total ?? 0,
-    listed: lines.map((line) => ({
-      transaction: line.transactionId.toString(),
-      account: line.account,
-      amount: decimalText(line.amount),
-      kind: line.kind,
-      reason_type: line.reasonType,
-      operation_id: line.operationId,
-      effective_at: isoText(line.effectiveAt),
-      recorded_at: isoText(line.recordedAt),
-    })),
+    listed: lines,
   };
 }
 
 function checkRollForward(row: ledger.SumsRow, findings: Findings, since: Instant | null): void {
   const off = row.opening + row.incoming - row.outgoing - row.fees - row.closing;
   if (off === 0n) return;
-  const evidence = rollForwardOf(row);
+  const evidence = showRollForward(row);
   const subject = row.name;
   findings.add({ kind: 'roll_forward_off', subject, amount: off, since, assignee: null, evidence });
 }
@@ -232,28 +186,18 @@ async function reconcileTokens(params: ReportParams, findings: Findings) {
   findings.addRows(await tokens.listTokensThatDiffer(params));
   const supply = await tokens.listSupply(params);
   return {
-    supply: {
-      total: supply[0]?.total ?? 0,
-      listed: supply.map(({ total: _, contractId: contract_id, ...counts }) => ({
-        contract_id: contract_id.toString(),
-        ...counts,
-      })),
-    },
+    supply: { total: supply[0]?.total ?? 0, listed: supply },
     writes: await tokens.countTokenWrites(params),
   };
 }
 
 async function driftsOf(params: ReportParams) {
   const { upCount, up, downCount, down } = await drifts.sumDrifts(params);
-  const ages = await drifts.listDriftAges(params);
   return {
-    drift: {
-      up: { count: upCount, amount: up.toString() },
-      down: { count: downCount, amount: down.toString() },
-    },
-    drift_ages: ages.map((age) => ({ ...age, up: age.up.toString(), down: age.down.toString() })),
-    drifts_closed: await drifts.countDriftsClosed(params),
-    drift_resolution_median_s: await drifts.medianResolution(params),
+    drift: { up: { count: upCount, amount: up }, down: { count: downCount, amount: down } },
+    driftAges: await drifts.listDriftAges(params),
+    driftsClosed: await drifts.countDriftsClosed(params),
+    driftResolutionMedianS: await drifts.medianResolution(params),
   };
 }
 
@@ -266,12 +210,12 @@ function coverageOf(rows: readonly wallets.ScopeRow[]) {
     );
   const checked = rows.flatMap(({ oldest }) => oldest ?? []);
   return {
-    in_scope: rows.reduce((sum, { count }) => sum + count, 0),
+    inScope: rows.reduce((sum, { count }) => sum + count, 0),
     checked: countOf('checked'),
     stale: countOf('stale'),
-    never_observed: countOf('never_observed'),
+    neverObserved: countOf('never_observed'),
     inconclusive: causesOf('inconclusive'),
     unopened: causesOf('unopened'),
-    oldest_check_at: checked.length === 0 ? null : isoText(Math.min(...checked)),
+    oldestCheckAt: checked.length === 0 ? null : Math.min(...checked),
   };
 }

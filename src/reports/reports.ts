@@ -7,8 +7,21 @@ import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { type Anchor, type EffectSettings, parseAnchor } from '../ledger/ledger.ts';
-import { type FileSettings, isDelivered, type WrittenFiles, writeDueFiles } from './files/files.ts';
-import { listFiles, type ReportFile } from './files/store.ts';
+import type {
+  Report,
+  ReportFormat,
+  ReportLine,
+  ReportSummary,
+  reportFile,
+} from '../resources/reports/report.ts';
+import type { Row } from '../resources/resource.ts';
+import {
+  type FileSettings,
+  isDelivered,
+  listFiles,
+  type WrittenFiles,
+  writeDueFiles,
+} from './files/files.ts';
 import {
   assertOwner,
   assertPeriod,
@@ -19,21 +32,20 @@ import {
 } from './make.ts';
 import type { Limits, ShownSettings } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
-import { type LineLimits, linesOf, readLines } from './queries/lines.ts';
 import {
   type LineFilter,
+  type LineLimits,
   type LinePosition,
+  linesOf,
   listLines,
-  type ReportLine,
-} from './queries/lines-store.ts';
-import { FORMATS, type ReportFormat } from './render/formats.ts';
+  readLines,
+} from './queries/lines.ts';
+import { RENDERERS } from './render/formats.ts';
 import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
-export type { ReconciliationContent } from './content.ts';
 export { explainWallet } from './explain.ts';
 export type { BucketKeys } from './files/bucket.ts';
-export type { ReportFile } from './files/store.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
 export {
@@ -42,12 +54,10 @@ export {
   listPeriods,
   type Moment,
 } from './periods/store.ts';
-export type { LinePosition, ReportLine } from './queries/lines-store.ts';
+export type { LinePosition } from './queries/lines.ts';
 export { csvCell } from './render/csv.ts';
-export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
 export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';
-export type { Report, ReportSummary } from './store.ts';
 export { listSummaries } from './store.ts';
 
 export interface ReportSettings extends Limits, LineLimits, ShownSettings {
@@ -80,7 +90,7 @@ export interface Reports {
    * @param input `requestedBy` is an owner
    * @throws Failure `invalid_request` for an empty period, or an owner named `schedule`
    */
-  makeReconciliation(input: Period & { requestedBy: string }): Promise<store.Report>;
+  makeReconciliation(input: Period & { requestedBy: string }): Promise<Report>;
   /** Makes due scheduled reports, a bounded number per pass, and none after the signal aborts. */
   runDue(now: Instant, signal?: AbortSignal): Promise<{ made: number; more: boolean }>;
   /** Newest first; `before` is the id of the last report of the previous page. */
@@ -88,9 +98,9 @@ export interface Reports {
     before?: string | undefined;
     kind?: string | undefined;
     limit: number;
-  }): Promise<store.ReportSummary[]>;
+  }): Promise<ReportSummary[]>;
   /** @throws Failure `not_found` */
-  getReport(id: string): Promise<store.Report>;
+  getReport(id: string): Promise<Report>;
   /** @throws Failure `not_found`, `conflict` when it has too many lines for the format */
   renderReport(id: string, format: ReportFormat): Promise<string | Uint8Array<ArrayBuffer>>;
   /**
@@ -100,7 +110,7 @@ export interface Reports {
    */
   listLines(id: string, filter: LineFilter, page: LinePage): Promise<ReportLine[]>;
   /** The files of a report in the folder or bucket of the setting, written or due. */
-  filesOf(id: string): Promise<ReportFile[]>;
+  filesOf(id: string): Promise<Row<typeof reportFile>[]>;
   /** Writes the files that are due. */
   writeFiles(now: Instant, signal?: AbortSignal): Promise<WrittenFiles>;
 }
@@ -134,7 +144,7 @@ export function ledgerSetting(settings: EffectSettings): string {
 }
 
 /** @throws Failure `not_found` */
-async function getReport(db: Db, id: string): Promise<store.Report> {
+async function getReport(db: Db, id: string): Promise<Report> {
   const report = await store.findReport(db, id);
   if (!report) throw new Failure('not_found', `no report ${id}`);
   return report;
@@ -183,7 +193,7 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     getReport: (id) => getReport(db, id),
     async renderReport(id, format) {
       const report = await getReport(db, id);
-      const { lines, render } = FORMATS[format];
+      const { lines, render } = RENDERERS[format];
       return render(
         report,
         await readOnly((tx) => readLines(tx, report, lines, settings)),

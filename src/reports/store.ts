@@ -1,47 +1,21 @@
-/** SQL of report rows, and of the times that decide which report is due. */
-import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
+/** Rows of reports, and the times that decide which report is due. */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { ReconciliationContent } from './content.ts';
+import { type Report, type ReportSummary, report } from '../resources/reports/report.ts';
 
 export const SCHEDULE = 'schedule';
 
-/** A report without its content. */
-export interface ReportSummary {
-  id: string;
-  kind: string;
-  periodFrom: Instant;
-  /** Exclusive. */
-  periodTo: Instant;
-  knownAt: Instant;
-  /** An owner, or `schedule`. */
-  requestedBy: string;
-  verdict: 'balanced' | 'breaks';
-  breaks: number;
-  /** Made while the period still ran. */
-  provisional: boolean;
-  /** SHA-256 of the canonical content, hex. */
-  hash: string;
-  createdAt: Instant;
-}
-
-export interface Report extends ReportSummary {
-  content: ReconciliationContent;
-}
-
-function summaryColumns(sql: Sql) {
-  return sql`id, kind, period_from, period_to, known_at,
-    requested_by, verdict, breaks, provisional, hash, created_at`;
-}
+const SUMMARY = Object.keys(report.fields) as [string, ...string[]];
 
 /** False when the period already has a scheduled report of this kind. */
-export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
+export async function insertReport(tx: Tx, made: Report): Promise<boolean> {
   const rows = await tx.sql`
     insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by,
       verdict, breaks, provisional, content, hash, created_at)
-    values (${report.id}, ${report.kind}, ${isoText(report.periodFrom)},
-      ${isoText(report.periodTo)}, ${isoText(report.knownAt)}, ${report.requestedBy},
-      ${report.verdict}, ${report.breaks}, ${report.provisional}, ${asJson(report.content)}::jsonb,
-      ${report.hash}, ${isoText(report.createdAt)})
+    values (${made.id}, ${made.kind}, ${isoText(made.periodFrom)},
+      ${isoText(made.periodTo)}, ${isoText(made.knownAt)}, ${made.requestedBy},
+      ${made.verdict}, ${made.breaks}, ${made.provisional}, ${asJson(made.content)}::jsonb,
+      ${made.hash}, ${isoText(made.createdAt)})
     on conflict (kind, period_from, period_to) where requested_by = 'schedule' do nothing
     returning 1 as one`;
   return rows.length === 1;
@@ -49,7 +23,7 @@ export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
 
 export async function findReport(db: Queryable, id: string): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${summaryColumns(db.sql)}, content from tallyhook.reports where id = ${id}`;
+    select ${db.sql(...SUMMARY, 'content')} from tallyhook.reports where id = ${id}`;
   return rows[0];
 }
 
@@ -58,7 +32,7 @@ export async function findScheduled(
   period: { kind: string; from: Instant; to: Instant },
 ): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${summaryColumns(db.sql)}, content from tallyhook.reports
+    select ${db.sql(...SUMMARY, 'content')} from tallyhook.reports
     where kind = ${period.kind} and period_from = ${isoText(period.from)}
       and period_to = ${isoText(period.to)} and requested_by = ${SCHEDULE}`;
   return rows[0];
@@ -71,7 +45,7 @@ export async function listSummaries(
 ): Promise<ReportSummary[]> {
   const { sql } = db;
   return sql<ReportSummary[]>`
-    select ${summaryColumns(sql)} from tallyhook.reports
+    select ${sql(...SUMMARY)} from tallyhook.reports
     where true
       ${page.before ? sql`and id < ${page.before}` : sql``}
       ${page.kind ? sql`and kind = ${page.kind}` : sql``}

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { expect, it } from 'vitest';
 import { makeProgram } from '../../src/cli/commands.ts';
-import { BREAKS } from '../../src/reports/findings.ts';
+import { BREAKS } from '../../src/resources/reports/finding.ts';
 
 /** The words of each command in a text, such as `drifts`, `show`, `--reason`. */
 function commandsIn(text: string): string[][] {

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv } from '../../src/reports/render/csv.ts';
+import { renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
-import { renderJson } from '../../src/reports/render/json.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
 
 let world: World;

@@ -2,8 +2,8 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import type { Report } from '../../src/reports/reports.ts';
 import { sentenceOf } from '../../src/resources/drift-words.ts';
+import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, HOUR, makeWorld, START, type World } from './world.ts';
 
 const WHY = 'none of our operations explains it';

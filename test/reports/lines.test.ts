@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LinePosition, Report, ReportLine } from '../../src/reports/reports.ts';
+import type { LinePosition } from '../../src/reports/reports.ts';
+import type { Report, ReportLine } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, HUGE, START, type World } from './world.ts';
 
 const NEWEST = { wallet: addr(5), amount: 7_000n };
@@ -43,7 +44,7 @@ async function allLines(filter = {}, limit = 2): Promise<ReportLine[]> {
     const last = page.at(-1);
     if (!last) return found;
     found.push(...page);
-    after = { at: last.effectiveAt, transaction: last.transaction };
+    after = { at: last.effectiveAt, transaction: last.transactionId };
   }
 }
 
@@ -77,8 +78,8 @@ it('Opening balances and the entries of the lines sum to the closing of the roll
 });
 
 it('Pages have each line once, in the order in which they took effect', async () => {
-  const order = before.map(({ effectiveAt, transaction }) => [effectiveAt, transaction]);
-  expect(new Set(before.map(({ transaction }) => transaction)).size).toBe(before.length);
+  const order = before.map(({ effectiveAt, transactionId }) => [effectiveAt, transactionId]);
+  expect(new Set(before.map(({ transactionId }) => transactionId)).size).toBe(before.length);
   expect(order).toEqual(
     order.toSorted(([a, x], [b, y]) => Number(a) - Number(b) || Number(x) - Number(y)),
   );

@@ -2,7 +2,7 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import type { Report } from '../../src/reports/reports.ts';
+import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
 /** Midnight of 1 January 2026 in Seoul. */

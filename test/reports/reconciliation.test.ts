@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { canonicalJson, sha256Hex } from '../../src/kernel/json.ts';
-import type { ReconciliationContent } from '../../src/reports/reports.ts';
+import type { Reconciliation } from '../../src/resources/reports/content.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
 
 let world: World | undefined;
@@ -11,16 +11,16 @@ afterEach(async () => {
   world = undefined;
 });
 
-function breaksOf({ breaks }: ReconciliationContent) {
+function breaksOf({ breaks }: Reconciliation) {
   return breaks.by_kind.map(({ kind, count }) => `${kind} ${count}`);
 }
-function itemsOf({ open_items }: ReconciliationContent) {
+function itemsOf({ open_items }: Reconciliation) {
   return open_items.by_kind.map(({ kind, count }) => `${kind} ${count}`);
 }
 
 describe('A database without differences', () => {
   let tied: World;
-  let content: ReconciliationContent;
+  let content: Reconciliation;
   beforeAll(async () => {
     tied = await balancedWorld();
     content = (await tied.report()).content;

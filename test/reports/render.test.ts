@@ -3,12 +3,12 @@ import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
-import { renderCsv } from '../../src/reports/render/csv.ts';
-import { renderCsvZip } from '../../src/reports/render/csv-zip.ts';
+import { renderCsv, renderCsvZip } from '../../src/reports/render/csv.ts';
+import { renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
-import { renderJson } from '../../src/reports/render/json.ts';
 import { renderXlsx } from '../../src/reports/render/xlsx.ts';
-import { csvCell, type Report } from '../../src/reports/reports.ts';
+import { csvCell } from '../../src/reports/reports.ts';
+import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, HUGE, type World } from './world.ts';
 
 let world: World;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { releaseQuarantined } from '../../src/reconciler/reconciler.ts';
-import { wordsOf } from '../../src/reports/render/finding-words.ts';
+import { wordsOf } from '../../src/resources/reports/finding-words.ts';
 import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
 let world: World;

@@ -1,7 +1,7 @@
 /** The schema of config/default.yaml: every setting with its bounds. Pure. */
 import { z } from 'zod';
 import { FEE_MODES } from '../../operations/operations.ts';
-import { REPORT_FORMATS } from '../../reports/reports.ts';
+import { REPORT_FORMATS } from '../../resources/reports/report.ts';
 import { ROLES } from '../../resources/status.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
 import { oidc } from './oidc.ts';

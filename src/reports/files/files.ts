@@ -5,15 +5,22 @@
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Db, Tx } from '../../db/connect.ts';
+import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
+import {
+  FORMATS,
+  type Report,
+  type ReportFormat,
+  type ReportSummary,
+  type reportFile,
+} from '../../resources/reports/report.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { ShownSettings } from '../params.ts';
 import { type LineLimits, readLines } from '../queries/lines.ts';
-import { FORMATS, type ReportFormat } from '../render/formats.ts';
-import { findReport, type Report, type ReportSummary } from '../store.ts';
+import { RENDERERS } from '../render/formats.ts';
+import { findReport } from '../store.ts';
 import { type BucketSettings, putObject, uriOf } from './bucket.ts';
-import { type DueFile, markFailed, markWritten, takeDueFile } from './store.ts';
 
 /** Where files are delivered to; neither a folder nor a bucket: no files are written. */
 export interface FileSettings {
@@ -114,7 +121,7 @@ async function contentOf(
   format: ReportFormat,
   shown: LineLimits & ShownSettings,
 ) {
-  const { lines, render } = FORMATS[format];
+  const { lines, render } = RENDERERS[format];
   try {
     return await render(report, await readLines(tx, report, lines, shown), shown);
   } catch (error) {
@@ -146,4 +153,64 @@ async function writeWhole(path: string, content: string | Uint8Array): Promise<s
     if (code === undefined) throw error;
     return `${path} cannot be written: ${code}`;
   }
+}
+
+interface DueFile {
+  reportId: string;
+  format: ReportFormat;
+  attempts: number;
+}
+
+export async function insertFiles(
+  { sql }: Tx,
+  reportId: string,
+  formats: readonly ReportFormat[],
+  dueAt: Instant,
+): Promise<void> {
+  for (const format of new Set(formats))
+    await sql`
+      insert into tallyhook.report_files (report_id, format, due_at, attempts)
+      values (${reportId}, ${format}, ${isoText(dueAt)}, 0)`;
+}
+
+/** Locks the file that is due the longest; undefined when none is, or others write them. */
+async function takeDueFile({ sql }: Tx, now: Instant): Promise<DueFile | undefined> {
+  const rows = await sql<DueFile[]>`
+    select report_id, format, attempts from tallyhook.report_files
+    where written_at is null and due_at <= ${isoText(now)}
+    order by due_at limit 1 for update skip locked`;
+  return rows[0];
+}
+
+async function markWritten(
+  { sql }: Tx,
+  { reportId, format }: DueFile,
+  path: string,
+  at: Instant,
+): Promise<void> {
+  await sql`
+    update tallyhook.report_files
+    set written_at = ${isoText(at)}, path = ${path}, attempts = attempts + 1, problem = null
+    where report_id = ${reportId} and format = ${format}`;
+}
+
+async function markFailed(
+  { sql }: Tx,
+  { reportId, format }: DueFile,
+  problem: string,
+  dueAt: Instant,
+): Promise<void> {
+  await sql`
+    update tallyhook.report_files
+    set due_at = ${isoText(dueAt)}, attempts = attempts + 1, problem = ${problem}
+    where report_id = ${reportId} and format = ${format}`;
+}
+
+export async function listFiles(
+  { sql }: Queryable,
+  reportId: string,
+): Promise<Row<typeof reportFile>[]> {
+  return sql<Row<typeof reportFile>[]>`
+    select format, path, written_at, problem from tallyhook.report_files
+    where report_id = ${reportId} order by format`;
 }

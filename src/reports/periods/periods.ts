@@ -7,7 +7,7 @@ import { isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import { approve, type Person, propose } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { ReconciliationContent } from '../content.ts';
+import type { Reconciliation } from '../../resources/reports/content.ts';
 import { assertOwner, keepReport, type MakingDeps, readContent } from '../make.ts';
 import type { Period } from '../schedule.ts';
 import {
@@ -36,7 +36,7 @@ export interface CloseInput {
 export interface CloseResult extends Period {
   /** Undefined after a dry run. */
   closed: store.ClosedPeriod | undefined;
-  content: ReconciliationContent;
+  content: Reconciliation;
   obstacles: Obstacle[];
 }
 
@@ -115,7 +115,7 @@ async function lockPeriod(tx: Tx, id: string): Promise<store.ClosedPeriod> {
 async function closePeriod(
   deps: Deps,
   tx: Tx,
-  { period, content, input }: { period: Period; content: ReconciliationContent; input: CloseInput },
+  { period, content, input }: { period: Period; content: Reconciliation; input: CloseInput },
   by: Person,
 ): Promise<store.ClosedPeriod> {
   const { ids, clock, outbox } = deps;

@@ -5,9 +5,9 @@
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { PeriodState, periodClose } from '../../resources/period.ts';
+import type { Reconciliation } from '../../resources/reports/content.ts';
+import { type Finding, isDamage } from '../../resources/reports/finding.ts';
 import type { Shown } from '../../resources/resource.ts';
-import type { ReconciliationContent } from '../content.ts';
-import { type Finding, isDamage } from '../findings.ts';
 import type { Period } from '../schedule.ts';
 
 /** An open item, by its subject in the report, that the closing owner accepts. */
@@ -17,10 +17,7 @@ export interface SignOff {
 }
 
 /** What of a report decides on the close of its period. */
-export type PeriodReport = Pick<
-  ReconciliationContent,
-  'provisional' | 'period' | 'breaks' | 'open_items'
->;
+export type PeriodReport = Pick<Reconciliation, 'provisional' | 'period' | 'breaks' | 'open_items'>;
 
 /** Why a period does not close. */
 export type Obstacle = Shown<typeof periodClose>['obstacles'][number] & {

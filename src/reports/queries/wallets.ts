@@ -4,11 +4,15 @@
  * rest is a finding.
  */
 import { sumOf } from '../../kernel/amounts.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../operations/operations.ts';
-import type { InTransit, WalletStatement } from '../content.ts';
-import type { Findings } from '../findings.ts';
-import type { ReportParams } from '../params.ts';
-import { pagesOfWallets, type WalletRow } from './wallets-store.ts';
+import type { inTransit, reconciliation, statement } from '../../resources/reports/content.ts';
+import type { Row } from '../../resources/resource.ts';
+import { type FindingRow, type Findings, firstOfEachKind } from '../findings.ts';
+import { beforeEnd, type ReportParams } from '../params.ts';
+
+type Statement = Row<typeof statement>;
+type InTransit = Row<typeof inTransit>;
 
 /** Open operations per wallet whose subsets are tried. */
 const OPEN_MAX = 12;
@@ -25,7 +29,7 @@ export async function reconcileWallets(
   params: ReportParams,
   findings: Findings,
   afterPeriod: bigint,
-): Promise<{ statement: WalletStatement; inTransit: { total: number; listed: InTransit[] } }> {
+): Promise<Pick<Row<typeof reconciliation>['wallets'], 'statement' | 'inTransit'>> {
   const sums: Sums = { inTransit: 0n, up: 0n, down: 0n };
   const transit = { total: 0, listed: [] as InTransit[] };
   let totals: WalletRow | undefined;
@@ -55,7 +59,7 @@ function reconcileWallet(
   if (included) {
     if (residual === 0n && included.length === 0) return undefined;
     sums.inTransit += residual;
-    return { addr, amount: residual.toString(), operations: included };
+    return { addr, amount: residual, operations: included };
   }
   if (residual > 0n) sums.up += residual;
   else sums.down += residual;
@@ -102,29 +106,180 @@ function idsWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[]
 }
 
 /** @throws Error if the lines do not sum to the observed balance */
-function statementOf(
-  totals: WalletRow | undefined,
-  sums: Sums,
-  afterPeriod: bigint,
-): WalletStatement {
+function statementOf(totals: WalletRow | undefined, sums: Sums, afterPeriod: bigint): Statement {
   const { wallets = 0, ledger = 0n } = totals ?? {};
   const { late = 0n, due = 0n, observed = 0n } = totals ?? {};
-  const { driftUp: drift_up = 0n, driftDown: drift_down = 0n } = totals ?? {};
+  const { driftUp = 0n, driftDown = 0n } = totals ?? {};
   const lines = {
     ledger: ledger - afterPeriod,
-    after_period: afterPeriod,
-    posted_after_observation: -late,
-    not_yet_posted: due,
-    in_transit: sums.inTransit,
-    drift_up,
-    drift_down,
-    unexplained_up: sums.up,
-    unexplained_down: sums.down,
+    afterPeriod,
+    postedAfterObservation: -late,
+    notYetPosted: due,
+    inTransit: sums.inTransit,
+    driftUp,
+    driftDown,
+    unexplainedUp: sums.up,
+    unexplainedDown: sums.down,
   };
-  const text = Object.fromEntries(
-    Object.entries({ ...lines, observed }).map(([name, amount]) => [name, amount.toString()]),
-  ) as Omit<WalletStatement, 'wallets'>;
   if (sumOf(Object.values(lines)) !== observed)
     throw new Error('the wallet statement does not sum to the observed balance');
-  return { wallets, ...text };
+  return { wallets, ...lines, observed };
+}
+
+/** Sums over all opened wallets, repeated on every row. */
+interface WalletTotals {
+  wallets: number;
+  ledger: bigint;
+  late: bigint;
+  due: bigint;
+  driftUp: bigint;
+  driftDown: bigint;
+  observed: bigint;
+}
+
+/** A wallet whose observed balance differs, or may include open operations. */
+interface WalletRow extends WalletTotals {
+  addr: string | null;
+  verdict: string;
+  cause: string | null;
+  observedAt: Instant;
+  observationId: string | null;
+  /** Observed balance minus ledger at the observation, unposted operations and exact drifts. */
+  residual: bigint;
+  /** How many operations the observation may include, the first of them, and their sums. */
+  possible: number;
+  candidates: { id: string; effect: string }[] | null;
+  up: bigint;
+  down: bigint;
+  /** Whether a drift is open whose amount is not exact yet. */
+  inexactDrift: boolean;
+}
+
+const PAGE = 500;
+
+/**
+ * Compares each opened wallet at its newest observation; `tallyhook.expected_balance` says how. A
+ * wallet on which nothing is open is expected to hold its balance. Rows come in pages. There is at
+ * least one row, with the totals; its `addr` is null if no wallet differs.
+ */
+function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]> {
+  return tx.sql<WalletRow[]>`
+    with open_on as materialized (
+      select lower(account) as account from tallyhook.operation_effects where unsettled
+      union
+      select lower(f.account) from tallyhook.due_postings q
+      join tallyhook.operation_effects f on f.operation_id = q.operation_id
+      where q.quarantined_at is not null
+      union
+      select lower(account) from tallyhook.posting_requests
+      where posted_at is null and problem is null
+    ), compared as materialized (
+      select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observation_id,
+        w.observed_balance as observed, coalesce(e.ledger, a.balance, 0) as ledger,
+        coalesce(e.late, 0) as late, coalesce(e.unposted, 0) as due,
+        coalesce(e.possible, 0) as possible, coalesce(e.up, 0) as up, coalesce(e.down, 0) as down,
+        coalesce(e.candidates, '[]') as candidates, coalesce(d.up, 0) as drift_up,
+        coalesce(d.down, 0) as drift_down, coalesce(d.inexact, false) as inexact_drift
+      from tallyhook.wallets w
+      left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+        and a.asset = 'service_token'
+      left join open_on o on o.account = 'wallet:' || w.key
+      left join lateral (
+        select x.ledger, x.late, x.unposted, x.possible, x.up, x.down, x.candidates
+        from tallyhook.expected_balance(o.account,
+          w.observed_at - make_interval(secs => ${limits.readLagMs / 1000}),
+          w.observation_ended_at, null) x
+        where o.account is not null) e on true
+      left join (
+        select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down,
+          bool_or(amount is null) as inexact
+        from tallyhook.drifts where closed_at is null group by 1) d on d.wallet_key = w.key
+      where w.opened_at is not null and w.observed_balance is not null
+    ), totals as (
+      select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
+        coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due,
+        coalesce(sum(drift_up), 0) as drift_up, coalesce(sum(drift_down), 0) as drift_down,
+        coalesce(sum(observed), 0) as observed
+      from compared
+    )
+    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down,
+      t.observed, j.addr, j.verdict, j.cause, j.observed_at, j.observation_id, j.possible,
+      j.candidates, j.up, j.down, j.inexact_drift,
+      j.observed - (j.ledger - j.late + j.due + j.drift_up + j.drift_down) as residual
+    from totals t
+    left join compared j on j.possible > 0
+      or j.observed <> j.ledger - j.late + j.due + j.drift_up + j.drift_down
+    order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
+}
+
+/** Wallets that the service no longer shows, with what the ledger holds of them. */
+export async function listVanishedWallets(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
+    select 'wallet_vanished' as kind, 'wallet:' || w.addr as subject,
+      coalesce(a.balance, 0) as amount, w.vanished_at as since, null as assignee,
+      jsonb_build_object('last_balance', w.observed_balance::text, 'last_status', w.status,
+        'last_observed_at', w.observed_at, 'observation', w.observation_id) as evidence,
+      (count(*) over ())::int as total
+    from tallyhook.wallets w
+    left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+      and a.asset = 'service_token'
+    where w.vanished_at is not null
+    order by w.vanished_at, w.key limit ${params.limits.listMax}`;
+}
+
+/** Observations that the reconciler could not process, so that their targets are not compared. */
+export async function listQuarantinedObservations(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
+    select 'observation_quarantined' as kind, target as subject, null::numeric as amount,
+      process_at as since, null as assignee,
+      jsonb_build_object('problem', problem, 'observation', observation_id, 'failures', failures)
+        as evidence, (count(*) over ())::int as total
+    from tallyhook.unprocessed_observations where problem is not null
+    order by process_at, target limit ${params.limits.listMax}`;
+}
+
+export interface ScopeRow {
+  standing: 'checked' | 'stale' | 'never_observed' | 'inconclusive' | 'unopened';
+  cause: string | null;
+  count: number;
+  oldest: Instant | null;
+}
+
+/** Counts each wallet in scope once, by its newest observation. */
+export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
+  return params.tx.sql<ScopeRow[]>`
+    with scope as (
+      select key from tallyhook.wallets
+      union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
+      union select lower(addr) from tallyhook.targets where kind = 'wallet'
+    ), placed as (
+      select w.observed_at, case when w.observed_at is null then 'never_observed'
+          when w.opened_at is null then 'unopened'
+          when w.observed_at < ${beforeEnd(params, params.limits.staleMs)} then 'stale'
+          when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
+        w.cause
+      from scope s left join tallyhook.wallets w on w.key = s.key
+    )
+    select standing, case when standing in ('unopened', 'inconclusive')
+        then coalesce(cause, 'not recorded') end as cause, count(*)::int as count,
+      min(observed_at) as oldest
+    from placed group by 1, 2 order by 1, 2`;
+}
+
+/** Wallets that are stale, unopened, or inconclusive beyond the limit. */
+export async function listUncovered(params: ReportParams): Promise<FindingRow[]> {
+  const since = beforeEnd(params, params.limits.staleMs);
+  return params.tx.sql<FindingRow[]>`
+    with found as (
+      select case when opened_at is null then 'wallet_unopened'
+          when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
+        'wallet:' || addr as subject, null::numeric as amount,
+        coalesce(quiet_at, observed_at) as since,
+        jsonb_build_object('verdict', verdict, 'cause', cause, 'observation', observation_id,
+          'consistent_at', consistent_at) as evidence
+      from tallyhook.wallets
+      where observed_at is not null and (opened_at is null or observed_at < ${since}
+        or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})
+    )
+    ${firstOfEachKind(params)}`;
 }

@@ -1,21 +1,13 @@
-/** The formats of a report by name, as the API, the CLI and the delivery use them. */
+/** How each format of a report is rendered. */
+import { canonicalJson } from '../../kernel/json.ts';
+import type { Report, ReportFormat } from '../../resources/reports/report.ts';
 import type { LinesNeeded, ReportLines } from '../queries/lines.ts';
-import type { Report } from '../store.ts';
-import { renderCsv } from './csv.ts';
-import { renderCsvZip } from './csv-zip.ts';
+import { renderCsv, renderCsvZip, showReport } from './csv.ts';
 import { renderHtml } from './html.ts';
 import { renderJournal } from './journal.ts';
-import { renderJson } from './json.ts';
 import { renderXlsx } from './xlsx.ts';
 
-export const REPORT_FORMATS = ['json', 'csv', 'csv-zip', 'xlsx', 'html', 'hledger'] as const;
-export type ReportFormat = (typeof REPORT_FORMATS)[number];
-
-interface Format {
-  mediaType: string;
-  /** Of a file name. */
-  extension: string;
-  isText: boolean;
+interface Renderer {
   lines: LinesNeeded;
   render(
     report: Report,
@@ -24,47 +16,19 @@ interface Format {
   ): string | Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
 }
 
-export const FORMATS: Readonly<Record<ReportFormat, Format>> = {
-  json: {
-    mediaType: 'application/json',
-    extension: 'json',
-    isText: true,
-    lines: 'none',
-    render: renderJson,
-  },
-  csv: {
-    mediaType: 'text/csv',
-    extension: 'csv',
-    isText: true,
-    lines: 'some',
-    render: renderCsv,
-  },
-  'csv-zip': {
-    mediaType: 'application/zip',
-    extension: 'zip',
-    isText: false,
-    lines: 'some',
-    render: renderCsvZip,
-  },
+export const RENDERERS: Readonly<Record<ReportFormat, Renderer>> = {
+  json: { lines: 'none', render: renderJson },
+  csv: { lines: 'some', render: renderCsv },
+  'csv-zip': { lines: 'some', render: renderCsvZip },
   xlsx: {
-    mediaType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-    extension: 'xlsx',
-    isText: false,
     lines: 'some',
     render: async (report, lines) => new Uint8Array(await renderXlsx(report, lines)),
   },
-  html: {
-    mediaType: 'text/html',
-    extension: 'html',
-    isText: true,
-    lines: 'none',
-    render: (report, _, { consoleUrl }) => renderHtml(report, consoleUrl),
-  },
-  hledger: {
-    mediaType: 'text/plain',
-    extension: 'journal',
-    isText: true,
-    lines: 'all',
-    render: renderJournal,
-  },
+  html: { lines: 'none', render: (report, _, { consoleUrl }) => renderHtml(report, consoleUrl) },
+  hledger: { lines: 'all', render: renderJournal },
 };
+
+/** Canonical JSON; its `hash` is that of the canonical JSON of `content`. */
+export function renderJson(report: Report): string {
+  return `${canonicalJson(showReport(report))}\n`;
+}

@@ -1,4 +1,8 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
+import { cellText } from '../../resources/cells.ts';
+import type { Field } from '../../resources/fields.ts';
+import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
+import { localText } from './local-time.ts';
 
 /** Text that is not escaped again. */
 export interface Html {
@@ -45,42 +49,57 @@ export function spaced(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-export function ageText(seconds: number | null): string {
-  if (seconds === null) return '–';
+export function ageText(seconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-export interface Column<Row> {
-  head: string;
-  number?: true;
-  /** Not wrapped. */
-  whole?: true;
-  of: (row: Row) => Part;
-}
-
-/** @param nothing shown when there are no rows */
-export function table<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  nothing: string,
+/**
+ * A table of a resource with the columns of its definition.
+ * @param own what a column shows instead of its value
+ * @param nothing shown when there are no rows
+ */
+export function tableOf<R extends Resource>(
+  resource: R,
+  rows: readonly Shown<R>[],
+  { zone, own = {}, nothing }: { zone: string; own?: Own<Shown<R>>; nothing: string },
 ): Html {
   if (rows.length === 0) return html`<p class="nothing">${nothing}</p>`;
-  const kind = (column: Column<Row>) =>
-    column.number ? 'number' : column.whole ? 'whole' : 'text';
-  const heads = columns.map((c) => html`<th scope="col" class="${kind(c)}">${c.head}</th>`);
+  const columns = columnsOf(resource).map(({ name, title }) => {
+    const field = resource.fields[name] as Field;
+    const of = own[name] ?? ((row) => partOf(field, row[name as keyof Shown<R>], zone));
+    return { title, of, mark: own[name] ? 'text' : markOf(field) };
+  });
+  const heads = columns.map(
+    ({ title, mark }) => html`<th scope="col" class="${mark}">${title}</th>`,
+  );
   const lines = rows.map((row) => {
-    const cells = columns.map((c) => html`<td class="${kind(c)}">${c.of(row)}</td>`);
+    const cells = columns.map(({ of, mark }) => html`<td class="${mark}">${of(row)}</td>`);
     return html`<tr>${cells}</tr>\n`;
   });
   return html`<div class="wide"><table><thead><tr>${heads}</tr></thead>
 <tbody>${lines}</tbody></table></div>`;
 }
 
+type Own<Row> = { [column: string]: (row: Row) => Part };
+
+/** The class of the cells of a column; `whole` is not wrapped. */
+function markOf({ kind, unit }: Field): string {
+  if (kind === 'instant' || unit === 's') return 'whole';
+  return kind === 'amount' || kind === 'count' ? 'number' : 'text';
+}
+
+function partOf({ kind, unit }: Field, value: unknown, zone: string): Part {
+  if (value === null || value === undefined) return '–';
+  if (unit === 's') return ageText(Number(value));
+  if (kind === 'amount' || kind === 'count') return grouped(String(value));
+  return kind === 'instant' ? localText(String(value), zone) : cellText(value);
+}
+
 /** A note when only part of a list is shown. */
-export function bounded(shown: number, total: number): Html {
-  if (shown >= total) return html``;
-  return html`<p class="nothing">The first ${shown} of ${total} are listed.</p>`;
+export function bounded({ listed, total }: { listed: readonly unknown[]; total: number }): Html {
+  if (listed.length >= total) return html``;
+  return html`<p class="nothing">The first ${listed.length} of ${total} are listed.</p>`;
 }

@@ -1,23 +1,17 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
-import type { Movement, ReconciliationContent, RollForward } from '../content.ts';
-import type { Finding, FindingList } from '../findings.ts';
-import type { Report } from '../store.ts';
-import { wordsOf } from './finding-words.ts';
-import {
-  ageText,
-  bounded,
-  type Column,
-  grouped,
-  type Html,
-  html,
-  spaced,
-  table,
-} from './html-elements.ts';
-import { coveragePart, priorPeriodPart, tokensPart, walletsPart } from './html-sections.ts';
+import { amount, count, titleOf } from '../../resources/fields.ts';
+import * as content from '../../resources/reports/content.ts';
+import { type Finding, type FindingList, finding } from '../../resources/reports/finding.ts';
+import { wordsOf } from '../../resources/reports/finding-words.ts';
+import type { Report } from '../../resources/reports/report.ts';
+import { resource } from '../../resources/resource.ts';
+import { ageText, bounded, grouped, type Html, html, spaced, tableOf } from './html-elements.ts';
 import { dayText, localText, withLocal } from './local-time.ts';
 import { PAGE_STYLE } from './style.ts';
+
+type Content = content.Reconciliation;
 
 /** An operation, a drift, or a wallet; a hash is longer than an address. */
 const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|[0-9a-zA-Z]{42})\b/g;
@@ -41,7 +35,6 @@ function pageOf(report: Report): string {
   );
   const title = `Reconciliation ${from} to ${to}`;
   const owner = content.organisation === null ? '' : `${content.organisation}: `;
-  const columns = findingColumns(content.time_zone);
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -52,8 +45,8 @@ function pageOf(report: Report): string {
 </head>
 <body>
 ${headPart(report, title)}
-${findingsPart('Breaks', content.breaks, 'There are no breaks.', columns)}
-${findingsPart('Open items', content.open_items, 'There are no open items.', columns)}
+${findingsPart('Breaks', content.breaks, content.time_zone)}
+${findingsPart('Open items', content.open_items, content.time_zone)}
 ${movementsPart(report)}
 ${rollForwardPart(content)}
 ${priorPeriodPart(content)}
@@ -88,7 +81,7 @@ ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
 <p class="note">Amounts are whole service tokens. All times are of the time zone ${zone}.</p>`;
 }
 
-function provisionalPart({ provisional, period, time_zone: zone }: ReconciliationContent): Html {
+function provisionalPart({ provisional, period, time_zone: zone }: Content): Html {
   if (!provisional) return html``;
   return html`<p><strong>Provisional</strong>: the period runs until ${localText(period.to, zone)},
 and a later report of it has other figures.</p>`;
@@ -98,35 +91,20 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const findingColumns = (zone: string): Column<Finding>[] => [
-  {
-    head: 'Finding',
-    of: ({ kind, next }) => html`${capital(spaced(kind))}<div class="small">${next}</div>`,
-  },
-  {
-    head: 'Subject and evidence',
-    of: (finding) => {
-      const words = wordsOf(finding, (at) => localText(at, zone));
-      const { subject, evidence } = finding;
-      return html`${words === null ? '' : html`<div>${words}</div>`}<code>${subject}</code>
-<div class="small">${evidenceText(evidence, zone)}</div>`;
+function findingsPart(title: string, list: FindingList, zone: string): Html {
+  const own = {
+    kind: ({ kind, next }: Finding) =>
+      html`${capital(spaced(kind))}<div class="small">${next}</div>`,
+    subject: (one: Finding) => {
+      const words = wordsOf(one, (at) => localText(at, zone));
+      return html`${words === null ? '' : html`<div>${words}</div>`}<code>${one.subject}</code>
+<div class="small">${evidenceText(one.evidence, zone)}</div>`;
     },
-  },
-  { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
-  { head: 'Since', whole: true, of: ({ since }) => localText(since, zone) },
-  { head: 'Age', whole: true, of: ({ age_s }) => ageText(age_s) },
-  { head: 'Assignee', of: ({ assignee }) => assignee ?? '–' },
-];
-
-function findingsPart(
-  title: string,
-  list: FindingList,
-  nothing: string,
-  columns: Column<Finding>[],
-): Html {
+  };
+  const nothing = `There are no ${title.toLowerCase()}.`;
   return html`<h2>${title}</h2>
-${table(list.listed, columns, nothing)}
-${bounded(list.listed.length, list.total)}`;
+${tableOf(finding, list.listed, { zone, own, nothing })}
+${bounded(list)}`;
 }
 
 /** `name: value` pairs without empty values. */
@@ -153,75 +131,57 @@ function listText(values: readonly Json[]): string {
     .join(', ');
 }
 
-function movementsPart({ id, content }: Report): Html {
-  const { movements, fees, time_zone: zone } = content;
-  const { before } = movements;
-  const earlier: Column<Movement>[] = [
-    { head: 'Operations before', number: true, of: (row) => grouped(row.before?.operations ?? 0) },
-    { head: 'Amount before', number: true, of: (row) => grouped(row.before?.amount ?? '0') },
-    { head: 'Fees before', number: true, of: (row) => grouped(row.before?.fees ?? '0') },
-  ];
-  const rows = table(
-    movements.listed,
-    [
-      { head: 'Kind', of: ({ kind }) => spaced(kind) },
-      { head: 'Reason', of: ({ reason_type }) => reason_type ?? '–' },
-      { head: 'Operations', number: true, of: ({ operations }) => grouped(operations) },
-      { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
-      { head: 'Fees', number: true, of: (row) => grouped(row.fees) },
-      ...(before ? earlier : []),
-    ],
-    'Nothing took effect in this period.',
-  );
-  const compared =
+const { before: _, ...sums } = content.movement.fields;
+/** Movements beside those of the period before. */
+const compared = resource('ComparedMovement', {
+  ...sums,
+  operations_before: count(),
+  amount_before: amount(),
+  fees_before: amount(),
+});
+
+function movementsPart({ id, content: { movements, fees, time_zone: zone } }: Report): Html {
+  const { before, listed } = movements;
+  const rows = listed.map((row) => ({
+    ...row,
+    operations_before: row.before?.operations ?? 0,
+    amount_before: row.before?.amount ?? '0',
+    fees_before: row.before?.fees ?? '0',
+  }));
+  const shown = tableOf(before ? compared : content.movement, rows, {
+    zone,
+    own: { kind: ({ kind }) => spaced(kind) },
+    nothing: 'Nothing took effect in this period.',
+  });
+  const note =
     before &&
     html`<p class="note">Before: from ${localText(before.from, zone)} to
 ${localText(before.to, zone)}, as known now. Fees:
 <strong class="number">${grouped(before.fees)}</strong>.</p>`;
   return html`<h2>Movements</h2>
-${rows}
-${bounded(movements.listed.length, movements.total)}
+${shown}
+${bounded(movements)}
 <p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>
-${compared ?? ''}
+${note ?? ''}
 <p class="note">The transactions behind each total: section <em>lines</em> of the CSV and the
 workbook, or <code>npx tallyhook export lines ${id}</code>.</p>`;
 }
 
-function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Column<Row>[] {
-  const figure = (head: string, of: (row: Row) => string): Column<Row> => ({
-    head,
-    number: true,
-    of: (row) => grouped(of(row)),
+function rollForwardPart(of: Content): Html {
+  const { roll_forward, own_accounts: owned, trial_balance: trial, time_zone: zone } = of;
+  const kinds = tableOf(content.rollForward, roll_forward, {
+    zone,
+    own: { name: ({ name }) => spaced(name) },
+    nothing: 'The ledger is empty.',
   });
-  return [
-    ...first,
-    figure('Opening', (row) => row.opening),
-    figure('of which prior period', (row) => row.prior_period),
-    figure('+\u00a0In', (row) => row.incoming),
-    figure('−\u00a0Out', (row) => row.outgoing),
-    figure('−\u00a0Fees', (row) => row.fees),
-    figure('=\u00a0Closing', (row) => row.closing),
-  ];
-}
-
-function rollForwardPart(content: ReconciliationContent): Html {
-  const { roll_forward, own_accounts: own, trial_balance: trial } = content;
-  const kinds = table(
-    roll_forward,
-    rollForwardColumns<RollForward>([
-      { head: 'Accounts', of: ({ name }) => spaced(name) },
-      { head: 'Number', number: true, of: ({ accounts }) => grouped(accounts) },
-    ]),
-    'The ledger is empty.',
-  );
-  const single = table(
-    own.listed,
-    rollForwardColumns<RollForward & { observed: boolean }>([
-      { head: 'Account', of: ({ name }) => html`<code>${name}</code>` },
-      { head: 'Compared', of: ({ observed }) => (observed ? 'with its wallet' : 'unobserved') },
-    ]),
-    'No such account exists.',
-  );
+  const single = tableOf(content.ownAccount, owned.listed, {
+    zone,
+    own: {
+      name: ({ name }) => html`<code>${name}</code>`,
+      observed: ({ observed }) => (observed ? 'with its wallet' : 'unobserved'),
+    },
+    nothing: 'No such account exists.',
+  });
   return html`<h2>Roll-forward</h2>
 ${kinds}
 <p class="note">Prior period: the part of the opening that the close of the period before did not
@@ -231,7 +191,101 @@ of the entry that it negates.</p>
 <strong class="number">${grouped(trial.credit)}</strong>.</p>
 <h3>Operators, fees and collection</h3>
 ${single}
-${bounded(own.listed.length, own.total)}`;
+${bounded(owned)}`;
+}
+
+function walletsPart({ wallets, time_zone: zone }: Content): Html {
+  const { statement, in_transit } = wallets;
+  const { wallets: _, ...amounts } = content.statement.fields;
+  const lines = Object.entries(amounts).map(([name, field]) => {
+    const amount = grouped(statement[name as keyof typeof amounts]);
+    const mark = name === 'observed' ? 'total' : 'line';
+    return html`<tr class="${mark}"><td class="text">${titleOf(name, field)}</td>
+<td class="number">${amount}</td></tr>`;
+  });
+  const shown = tableOf(content.inTransit, in_transit.listed, {
+    zone,
+    own: {
+      addr: ({ addr }) => html`<code>${addr}</code>`,
+      operations: ({ operations }) => html`<code>${operations.join(' ')}</code>`,
+    },
+    nothing: 'No observation includes an open operation.',
+  });
+  return html`<h2>Ledger and service</h2>
+<p>Over ${grouped(statement.wallets)} opened wallets:</p>
+<table class="short">${lines}</table>
+${driftsPart(wallets, zone)}
+<h3>Open operations already included</h3>
+${shown}
+${bounded(in_transit)}`;
+}
+
+function priorPeriodPart({ prior_period: prior, time_zone: zone }: Content): Html {
+  if (prior.closed_until === null) return html``;
+  const rows = tableOf(content.priorLine, prior.listed, {
+    zone,
+    own: {
+      account: ({ account }) => html`<code>${account}</code>`,
+      kind: ({ kind, reason_type: reason }) => spaced(reason ?? kind),
+      operation_id: (line) => html`<code>${line.operation_id ?? line.transaction}</code>`,
+    },
+    nothing: 'None.',
+  });
+  return html`<h2>Prior-period lines</h2>
+<p>Took effect before ${localText(prior.closed_until, zone)}, and was recorded after the cut-off of
+that close, ${localText(prior.known_at, zone)}:</p>
+${rows}
+${bounded(prior)}`;
+}
+
+function driftsPart(wallets: Content['wallets'], zone: string): Html {
+  const { drift, drift_ages: ages, drifts_closed: closed } = wallets;
+  const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
+  const median = wallets.drift_resolution_median_s;
+  const rows = tableOf(content.driftAge, ages, { zone, nothing: 'No drift is open.' });
+  return html`<p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)},
+${drift.down.count} down by ${grouped(drift.down.amount)}; never netted. Ended in the period:
+${ended || 'none'}${median === null ? '' : `, after a median of ${ageText(median)}`}.</p>
+${rows}`;
+}
+
+function tokensPart({ tokens: { supply, writes }, time_zone: zone }: Content): Html {
+  const rows = tableOf(content.supply, supply.listed, {
+    zone,
+    own: { contract_id: ({ contract_id: contract }) => html`<code>${contract}</code>` },
+    nothing: 'No token is known.',
+  });
+  return html`<h2>Tokens</h2>
+${rows}
+${bounded(supply)}
+<p>Operations with a hash: ${writes.settled} settled, ${writes.failed} failed,
+${writes.pending} pending.</p>`;
+}
+
+function coveragePart({ coverage, time_zone: zone }: Content): Html {
+  const counts = Object.entries(content.coverageCounts);
+  const caused = (name: 'inconclusive' | 'unopened') =>
+    coverage[name].map(({ cause, count }) => ({
+      name: `${titleOf(name, {})}: ${spaced(cause)}`,
+      count,
+    }));
+  const lines = [
+    ...counts.map(([name, field]) => ({
+      name: titleOf(name, field),
+      count: coverage[name as keyof typeof content.coverageCounts],
+    })),
+    ...caused('inconclusive'),
+    ...caused('unopened'),
+  ];
+  const rows = lines.map(
+    ({ name, count }) =>
+      html`<tr><td class="text">${name}</td><td class="number">${grouped(count)}</td></tr>`,
+  );
+  return html`<h2>Coverage</h2>
+<table class="short">${rows}
+<tr class="total"><td class="text">Wallets in scope</td>
+<td class="number">${grouped(coverage.in_scope)}</td></tr></table>
+<p>Start of the oldest check: ${localText(coverage.oldest_check_at, zone)}.</p>`;
 }
 
 function signaturePart({ hash, id, createdAt, content }: Report): Html {

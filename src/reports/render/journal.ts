@@ -6,9 +6,8 @@
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { COMMODITY_LINE, journalPosting, journalTransaction } from '../../ledger/ledger.ts';
+import { numberOf, type Report, type ReportLine } from '../../resources/reports/report.ts';
 import type { ReportLines } from '../queries/lines.ts';
-import type { ReportLine } from '../queries/lines-store.ts';
-import type { Report } from '../store.ts';
 
 export function renderJournal(report: Report, { listed, openings }: ReportLines): string {
   const { content, periodFrom, periodTo, id, hash } = report;
@@ -58,21 +57,15 @@ function transactionOf(line: ReportLine, postings: readonly string[]): string {
     about: [kind, reasonType],
     postings,
     tags: {
-      transaction: line.transaction,
+      transaction: line.transactionId,
       effective: isoText(line.effectiveAt),
       basis: line.effectiveBasis,
       recorded: isoText(line.recordedAt),
-      tx: numberOf(line),
+      tx: numberOf(line.txAppNo, line.txLogNo),
       reverses,
       reference,
     },
   })}\n`;
-}
-
-/** The number of the service, with the number of the app before it where that is known. */
-export function numberOf({ txAppNo, txLogNo }: ReportLine): string | null {
-  if (txLogNo === null) return null;
-  return txAppNo === null ? `${txLogNo}` : `${txAppNo}/${txLogNo}`;
 }
 
 function dayOf(at: Instant): string {

@@ -4,56 +4,41 @@
  * time zone of the report.
  */
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
+import { cellText } from '../../resources/cells.ts';
+import type { Report } from '../../resources/reports/report.ts';
+import type { Cell, Section } from '../../resources/reports/sections.ts';
 import type { ReportLines } from '../queries/lines.ts';
-import type { Report } from '../store.ts';
-import { type Line, sectionsOf } from './csv.ts';
-import { localText, withLocal } from './local-time.ts';
+import { tablesOf } from './csv.ts';
+import { localText } from './local-time.ts';
 
 const DIGITS_MAX = 15;
-const BOLD = { fontWeight: 'bold' } as const;
+const NUMBERS: readonly Cell['kind'][] = ['amount', 'count', 'number'];
 
 export function renderXlsx(report: Report, lines: ReportLines): Promise<Buffer> {
   const zone = report.content.time_zone;
-  const sections = sectionsOf(report, lines, (iso) => localText(iso, zone));
-  return writeWorkbook(sections.map((part) => sheetOf(part, zone))).toBuffer();
+  const sections = tablesOf(report, lines, (iso) => localText(iso, zone));
+  return writeWorkbook(sections.map((section) => sheetOf(section, zone))).toBuffer();
 }
 
-function sheetOf(
-  { section, columns, lines: given }: ReturnType<typeof sectionsOf>[number],
-  zone: string,
-) {
-  const lines = given.map((line) => withLocalTimes(line, zone));
-  const data: SheetData = [
-    columns.map((column) => {
-      const value = column === 'since' ? `since (${zone})` : column;
-      return { value, type: String, ...BOLD };
-    }),
-    ...lines.map((line) => columns.map((column) => cellOf(line[column]))),
-  ];
-  const widthOf = (column: keyof Line) => ({
-    width: Math.min(
-      60,
-      Math.max(12, ...lines.map((line) => String(line[column] ?? '').length + 2)),
-    ),
+function sheetOf({ name, columns, lines }: Section, zone: string) {
+  const cells = columns.map((column) => lines.map((line) => cellOf(line[column], zone)));
+  const heads = columns.map((column) => {
+    const isTime = lines.every((line) => (line[column]?.kind ?? 'instant') === 'instant');
+    const value = isTime ? `${column} (${zone})` : column;
+    return { value, type: String, fontWeight: 'bold' } as const;
   });
-  return { sheet: section, data, columns: columns.map(widthOf), stickyRowsCount: 1 };
+  const data: SheetData = [heads, ...lines.map((_, i) => cells.map((column) => column[i] ?? null))];
+  const widths = cells.map((column) => {
+    const lengths = column.map((cell) => String(cell?.value ?? '').length + 2);
+    return { width: Math.min(60, Math.max(12, ...lengths)) };
+  });
+  return { sheet: name, data, columns: widths, stickyRowsCount: 1 };
 }
 
-/** Instants of the columns that have any; the details of a report's head are not an app's text. */
-function withLocalTimes(line: Line, zone: string): Line {
-  const shown = (text: Line[keyof Line]) =>
-    typeof text === 'string' ? withLocal(text, zone) : text;
-  const { since, detail } = line;
-  return {
-    ...line,
-    ...(since == null ? {} : { since: shown(since) }),
-    ...(line.section === 'report' ? { detail: shown(detail) } : {}),
-  };
-}
-
-function cellOf(value: Line[keyof Line]) {
-  if (value == null) return null;
-  const text = String(value);
-  const isNumber = /^-?\d+$/.test(text) && text.replace('-', '').length <= DIGITS_MAX;
+function cellOf(cell: Cell | undefined, zone: string) {
+  if (!cell) return null;
+  const text = cellText(cell.value);
+  if (cell.kind === 'instant') return { value: localText(text, zone), type: String };
+  const isNumber = NUMBERS.includes(cell.kind) && text.replace('-', '').length <= DIGITS_MAX;
   return isNumber ? { value: Number(text), type: Number } : { value: text, type: String };
 }

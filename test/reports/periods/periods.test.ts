@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../../src/kernel/clock.ts';
 import { setFeeRules } from '../../../src/ledger/ledger.ts';
+import { renderJson } from '../../../src/reports/render/formats.ts';
 import { renderHtml } from '../../../src/reports/render/html.ts';
-import { renderJson } from '../../../src/reports/render/json.ts';
 import { makePeriods, makeReports, type Periods } from '../../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, START, type World } from '../world.ts';
 

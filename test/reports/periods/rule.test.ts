@@ -1,7 +1,6 @@
 /** The rules of closing periods, as tables. */
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/kernel/errors.ts';
-import type { Finding } from '../../../src/reports/findings.ts';
 import {
   assertReopenable,
   assertSignable,
@@ -11,6 +10,7 @@ import {
   signedOff,
 } from '../../../src/reports/periods/rule.ts';
 import type { PeriodState } from '../../../src/resources/period.ts';
+import type { Finding } from '../../../src/resources/reports/finding.ts';
 
 /** The value, or the code of the Failure. */
 function outcomeOf<T>(work: () => T): T | string {

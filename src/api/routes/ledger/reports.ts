@@ -1,53 +1,21 @@
-/** `/api/reports`: reconciliation reports, made on request; as JSON, CSV, XLSX or HTML. */
+/** `/api/reports`: reconciliation reports in each format, their files and their lines. */
 import { z } from '@hono/zod-openapi';
+import type { LinePosition } from '../../../reports/reports.ts';
 import {
   FORMATS,
   REPORT_FORMATS,
   type ReportFormat,
-  type ReportSummary,
-} from '../../../reports/reports.ts';
+  report,
+  reportFiles,
+  reportLine,
+  reportWithContent,
+} from '../../../resources/reports/report.ts';
 import type { ApiDeps } from '../../deps.ts';
-import {
-  anyJson,
-  idInput,
-  instant,
-  instantInput,
-  instantText,
-  textInput,
-} from '../../http/fields.ts';
-import { idPosition, paging } from '../../http/pages.ts';
+import { idInput, instantInput } from '../../http/fields.ts';
+import { idPosition, type ParsePosition, paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type Router, reply } from '../../http/router.ts';
-
-const summary = z
-  .object({
-    id: z.string(),
-    kind: z.string(),
-    period_from: instant,
-    period_to: instant.openapi({ description: 'Exclusive' }),
-    known_at: instant.openapi({
-      description: 'Cut-off: time of the last ledger batch in the report',
-    }),
-    requested_by: z.string(),
-    verdict: z.enum(['balanced', 'breaks']),
-    breaks: z.int(),
-    provisional: z.boolean().openapi({ description: 'Made while the period still ran' }),
-    hash: z.string().openapi({ description: 'SHA-256 of the canonical content' }),
-    created_at: instant,
-  })
-  .openapi('Report');
-const file = z
-  .object({
-    format: z.enum(REPORT_FORMATS),
-    path: z.string().nullable().openapi({ description: 'Null until it is written' }),
-    written_at: instant.nullable(),
-    problem: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Why the last attempt failed; it is tried again' }),
-  })
-  .openapi('ReportFile');
-const report = summary.extend({ content: anyJson }).openapi('ReportWithContent');
+import { filtersOf, schemaOf } from '../../http/schemas.ts';
 
 const reportInput = z.strictObject({
   kind: z.literal('reconciliation'),
@@ -60,21 +28,20 @@ const binary = z.string().openapi({ format: 'binary' });
 const base = { tag: 'reports', scope: 'read' as const };
 
 export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>): void {
-  router.list({
+  router.listOf({
     ...base,
     path: '/api/reports',
     summary: 'List reports without their content, newest first',
     request: z.object({
-      query: z.strictObject({ ...paging, kind: textInput(100).optional() }),
+      query: z.strictObject({ ...paging, ...filtersOf(report.filters) }),
     }),
-    item: summary,
+    items: report,
     parsePosition: idPosition('rep'),
     list: ({ query: { kind } }, { after: before, limit }) =>
       reports.listReports({ before, kind, limit }),
-    output: summaryOutput,
     position: ({ id }) => id,
   });
-  router.add({
+  router.answer({
     ...base,
     method: 'post',
     scope: 'manage',
@@ -83,9 +50,9 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     request: z.object({ body: reportInput }),
     status: 201,
     response: 'The report without its content',
-    schema: summary,
-    handle: async ({ body: { from, to } }, { owner }) =>
-      summaryOutput(await reports.makeReconciliation({ from, to, requestedBy: owner })),
+    answer: report,
+    handle: ({ body: { from, to } }, { owner }) =>
+      reports.makeReconciliation({ from, to, requestedBy: owner }),
   });
   router.raw({
     ...base,
@@ -100,7 +67,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
       200: {
         description: 'The report',
         content: {
-          'application/json': { schema: report },
+          'application/json': { schema: schemaOf(reportWithContent) },
           'text/csv': { schema: z.string() },
           [FORMATS['csv-zip'].mediaType]: { schema: binary },
           [FORMATS.xlsx.mediaType]: { schema: binary },
@@ -127,31 +94,53 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
       });
     },
   });
-  addFiles(router, reports);
-}
-
-function addFiles(
-  router: Router,
-  reports: Pick<ApiDeps['reports'], 'getReport' | 'filesOf'>,
-): void {
-  router.add({
+  router.answer({
     ...base,
     method: 'get',
     path: '/api/reports/{id}/files',
     summary: 'The files of a report in the folder or bucket of the setting, written or due',
     request: z.object({ params: z.object({ id: idInput('rep') }) }),
     response: 'The files; none when the setting had neither',
-    schema: z.object({ data: z.array(file) }),
+    answer: reportFiles,
     async handle({ params: { id } }) {
       await reports.getReport(id);
-      const files = await reports.filesOf(id);
-      return {
-        data: files.map(({ writtenAt, ...rest }) => ({
-          ...rest,
-          written_at: instantText(writtenAt),
-        })),
-      };
+      return { data: await reports.filesOf(id) };
     },
+  });
+  addLines(router, reports);
+}
+
+const parsePosition: ParsePosition<LinePosition> = (text) => {
+  const [, at, transaction] = /^(-?\d{1,15}):(\d{1,18})$/.exec(text) ?? [];
+  return at && transaction ? { at: Number(at), transaction: BigInt(transaction) } : undefined;
+};
+
+function addLines(router: Router, reports: Pick<ApiDeps['reports'], 'listLines'>): void {
+  router.listOf({
+    ...base,
+    path: '/api/reports/{id}/lines',
+    summary: 'List the transactions behind the totals of a report, in the order of their effect',
+    request: z.object({
+      params: z.object({ id: idInput('rep') }),
+      query: z.strictObject({
+        ...paging,
+        ...filtersOf(reportLine.filters),
+        reason_type: z
+          .string()
+          .max(1_000)
+          .optional()
+          .openapi({ description: 'Empty: those without a reason' }),
+      }),
+    }),
+    items: reportLine,
+    parsePosition,
+    list: ({ params, query: { kind, reason_type: reason, account } }, page) =>
+      reports.listLines(
+        params.id,
+        { kind, reasonType: reason === '' ? null : reason, account },
+        page,
+      ),
+    position: ({ effectiveAt, transactionId }) => `${effectiveAt}:${transactionId}`,
   });
 }
 
@@ -162,20 +151,4 @@ function acceptedFormat(accept = ''): ReportFormat {
     (type) => REPORT_FORMATS.find((format) => FORMATS[format].mediaType === type) ?? [],
   );
   return formats[0] ?? 'json';
-}
-
-function summaryOutput(row: ReportSummary) {
-  return {
-    id: row.id,
-    kind: row.kind,
-    period_from: instantText(row.periodFrom),
-    period_to: instantText(row.periodTo),
-    known_at: instantText(row.knownAt),
-    requested_by: row.requestedBy,
-    verdict: row.verdict,
-    breaks: row.breaks,
-    provisional: row.provisional,
-    hash: row.hash,
-    created_at: instantText(row.createdAt),
-  };
 }

@@ -1,25 +1,22 @@
 /** One report, rendered in place as it is printed, and its files. */
 
+import {
+  FORMATS,
+  REPORT_FORMATS,
+  type ReportFormat,
+  type reportFiles,
+} from '../../../../resources/reports/report.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
 import { Card, Code, Facts, Failed, Loading, Pending, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useState } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { periodText, type Report, Verdict } from './reports.ts';
 
-const FORMATS = [
-  ['html', 'HTML', 'html'],
-  ['xlsx', 'XLSX', 'xlsx'],
-  ['csv', 'CSV', 'csv'],
-  ['csv-zip', 'CSV files', 'zip'],
-  ['hledger', 'hledger', 'journal'],
-  ['json', 'JSON', 'json'],
-] as const;
-type Format = (typeof FORMATS)[number];
-
 export default function ReportView({ ids: [id = ''] }: ViewProps) {
   const path = `/api/reports/${encodeURIComponent(id)}`;
   const { data, problem, reload } = useData<Report>(path);
-  const files = useData<{ data: ReportFile[] }>(`${path}/files`).data?.data ?? [];
+  const files = useData<Shown<typeof reportFiles>>(`${path}/files`).data?.data ?? [];
   if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
     title=${html`Report <${Verdict} of=${data} />`}
@@ -42,14 +39,7 @@ export default function ReportView({ ids: [id = ''] }: ViewProps) {
   <//>`;
 }
 
-/** A file of the report in the folder that the settings name. */
-interface ReportFile {
-  format: string;
-  path: string | null;
-  problem: string | null;
-}
-
-const fileText = ({ format, path, problem }: ReportFile) =>
+const fileText = ({ format, path, problem }: Shown<typeof reportFiles>['data'][number]) =>
   html`<div>${path ?? `${format}: ${problem ?? 'not yet written'}`}</div>`;
 
 /** The document in a frame without scripts, forms or an origin of its own; a link may leave it. */
@@ -75,11 +65,14 @@ function Rendered({ path }: { path: string }) {
 /** Files are fetched with the key of this tab, which a link cannot send. */
 function Downloads({ path, id }: { path: string; id: string }) {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const save = async ([format, , extension]: Format) => {
+  const save = async (format: ReportFormat) => {
     try {
       const answer = await send('GET', `${path}?format=${format}`);
       const href = URL.createObjectURL(await answer.blob());
-      Object.assign(document.createElement('a'), { href, download: `${id}.${extension}` }).click();
+      Object.assign(document.createElement('a'), {
+        href,
+        download: `${id}.${FORMATS[format].extension}`,
+      }).click();
       URL.revokeObjectURL(href);
       setProblem(undefined);
     } catch (error) {
@@ -88,9 +81,9 @@ function Downloads({ path, id }: { path: string; id: string }) {
   };
   return html`<${Failed} problem=${problem} />
     <span class="muted">Download</span>
-    ${FORMATS.map(
+    ${REPORT_FORMATS.map(
       (format) => html`<button type="button" class="quiet" onClick=${() => save(format)}>
-        ${format[1]}
+        ${FORMATS[format].title}
       </button>`,
     )}`;
 }

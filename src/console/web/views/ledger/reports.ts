@@ -1,26 +1,17 @@
 /** The list of reports, and the order to make one. */
 
+import { report } from '../../../../resources/reports/report.ts';
+import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order } from '../../kit/dialog.ts';
-import { Card, Code, ListTable, Pill, State, Time, View } from '../../kit/elements.ts';
+import { Card, Code, ListTable, Pill, State, View } from '../../kit/elements.ts';
 import { countText, instantText, readersNow } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
-export interface Report {
-  id: string;
-  kind: string;
-  period_from: string;
-  period_to: string;
-  known_at: string;
-  requested_by: string;
-  verdict: string;
-  breaks: number;
-  provisional: boolean;
-  hash: string;
-  created_at: string;
-}
+export type Report = Shown<typeof report>;
 
 const MIDNIGHT = 'T00:00:00.000Z';
 
@@ -87,18 +78,13 @@ export default function Reports(_: ViewProps) {
   <//>`;
 }
 
-export const REPORT_COLUMNS = [
-  {
-    head: 'Period',
-    of: ({ id, period_from: from, period_to: to }: Report) =>
+const COLUMNS = columnsFor(report, {
+  period_from: {
+    of: ({ id, period_from: from, period_to: to }) =>
       html`<a href=${`/reports/${id}`}>${periodText(from, to)}</a>`,
   },
-  { head: 'Verdict', of: (report: Report) => html`<${Verdict} of=${report} />` },
-  { head: 'Made', of: ({ created_at: at }: Report) => html`<${Time} at=${at} />` },
-];
-
-const COLUMNS = [
-  ...REPORT_COLUMNS,
-  { head: 'Requested by', of: ({ requested_by: by }: Report) => by },
-  { head: 'Hash', of: ({ hash }: Report) => html`<${Code} text=${hash} />` },
-];
+  verdict: { of: (one) => html`<${Verdict} of=${one} />` },
+  hash: { of: ({ hash }) => html`<${Code} text=${hash} />` },
+});
+/** The period, the verdict, and when it was made. */
+export const REPORT_COLUMNS = COLUMNS.slice(0, 3);

@@ -1,10 +1,9 @@
-/** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
+/** Operations: open, overdue and quarantined ones, and those that differ from the ledger. */
 import type { Tx } from '../../db/connect.ts';
 import { isoText } from '../../kernel/clock.ts';
-import type { FindingRow } from '../findings.ts';
+import { type FindingRow, firstOfEachKind } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
-import { comparedTransactions, entriesOf } from './entries-store.ts';
-import { firstOfEachKind } from './findings-store.ts';
+import { comparedTransactions, entriesOf } from './entries.ts';
 
 /** Operations without an outcome: breaks once they are overdue, open items before. */
 export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow[]> {

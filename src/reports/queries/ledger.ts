@@ -1,22 +1,23 @@
-/** SQL of the ledger: cut-off, completeness of batches, sums per account, movements. */
+/** The ledger: cut-off, completeness of batches, sums per account, movements, prior lines. */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { DayEnd } from '../../ledger/ledger.ts';
+import type {
+  movement,
+  ownAccount,
+  priorLine,
+  reconciliation,
+} from '../../resources/reports/content.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
-import { entriesAfter, entriesOf, keptBalance, lateTransactions } from './entries-store.ts';
+import { entriesAfter, entriesOf, keptBalance, lateTransactions } from './entries.ts';
 
-export interface CutOff {
-  knownAt: Instant | null;
-  batch: bigint;
-  transactions: bigint;
-  entries: bigint;
+export type CutOff = Row<typeof reconciliation>['cutOff'] & {
   /** True if the numbers of batches and transactions have no gap. */
   gapless: boolean;
-  /** `<head>:<batches>` of the hash chain. */
-  chainHead: string | null;
-}
+};
 
 /** Counts only what came after the newest day end; the rest is counted there. */
 export async function readCutOff(tx: Tx, newest: DayEnd | undefined): Promise<CutOff> {
@@ -67,18 +68,9 @@ export async function listIncompleteBatches(params: ReportParams): Promise<Findi
 }
 
 /** Sums of a kind of account, or of one account. */
-export interface SumsRow {
+export interface SumsRow extends Row<typeof ownAccount> {
   /** `own`: an operator, fees or collection account, or its wallet. `off`: wrong balance. */
   part: 'kind' | 'own' | 'off';
-  name: string;
-  accounts: number;
-  observed: boolean;
-  opening: bigint;
-  priorPeriod: bigint;
-  incoming: bigint;
-  outgoing: bigint;
-  fees: bigint;
-  closing: bigint;
   /** As of the end of the period. */
   debit: bigint;
   credit: bigint;
@@ -241,16 +233,28 @@ function sumsOf({ sql }: Tx, earlier: boolean) {
     ${sum('amount')} as ${name('amount')}, ${sum('fees')} as ${name('fees')}`;
 }
 
-interface MovementRow {
-  kind: string;
-  reasonType: string | null;
-  operations: number;
-  amount: bigint;
-  fees: bigint;
+interface MovementRow extends Omit<Row<typeof movement>, 'before'> {
   beforeOperations: number;
   beforeAmount: bigint;
   beforeFees: bigint;
   total: number;
   allFees: bigint;
   allBeforeFees: bigint;
+}
+
+/** Entries in a closed period that were recorded after its cut-off, in the order of recording. */
+export async function listPriorLines(params: ReportParams): Promise<PriorRow[]> {
+  const { tx, closed, limits } = params;
+  if (!closed) return [];
+  return tx.sql<PriorRow[]>`
+    select t.id as transaction, a.name as account, e.amount, t.kind, t.reason_type,
+      t.operation_id, t.effective_at, t.recorded_at, (count(*) over ())::int as total
+    from (${lateTransactions(tx, closed.to, closed.recordedSince)}) t
+    ${entriesOf(tx)}
+    join tallyhook.accounts a on a.id = e.account_id
+    order by t.id, e.line limit ${limits.listMax}`;
+}
+
+interface PriorRow extends Row<typeof priorLine> {
+  total: number;
 }

@@ -1,4 +1,6 @@
-/** SQL of drifts: open ones as findings, their sums and ages, and how the ended ones ended. */
+/** Drifts: open ones as findings, their sums and ages, and how the ended ones ended. */
+import type { driftAge } from '../../resources/reports/content.ts';
+import type { Row } from '../../resources/resource.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
 
@@ -30,7 +32,7 @@ export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]
     order by d.suspected_at, d.id limit ${params.limits.listMax}`;
 }
 
-export interface DriftSums {
+interface DriftSums {
   upCount: number;
   up: bigint;
   downCount: number;
@@ -49,10 +51,8 @@ export async function sumDrifts(params: ReportParams): Promise<DriftSums> {
 }
 
 /** Open drifts by age, youngest first, positive and negative amounts apart. */
-export async function listDriftAges(
-  params: ReportParams,
-): Promise<{ bucket: string; count: number; up: bigint; down: bigint }[]> {
-  return params.tx.sql<{ bucket: string; count: number; up: bigint; down: bigint }[]>`
+export async function listDriftAges(params: ReportParams): Promise<Row<typeof driftAge>[]> {
+  return params.tx.sql<Row<typeof driftAge>[]>`
     select b.bucket, count(*)::int as count,
       coalesce(sum(d.amount) filter (where d.amount > 0), 0) as up,
       coalesce(sum(d.amount) filter (where d.amount < 0), 0) as down

@@ -1,7 +1,6 @@
 /** Findings in words of people. Pure. */
-
-import { type DriftFacts, sentenceOf } from '../../resources/drift-words.ts';
-import type { Finding } from '../findings.ts';
+import { type DriftFacts, sentenceOf } from '../drift-words.ts';
+import type { Finding } from './finding.ts';
 
 /** A token whose journal differs from what the service shows. */
 interface TokenFacts {

@@ -1,8 +1,8 @@
-/** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
-import type { Supply } from '../content.ts';
-import type { FindingRow } from '../findings.ts';
+/** NFT operations and tokens: their settlement, and the supply of each contract. */
+import type { supply } from '../../resources/reports/content.ts';
+import type { Row } from '../../resources/resource.ts';
+import { type FindingRow, firstOfEachKind } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
-import { firstOfEachKind } from './findings-store.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
 export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {
@@ -44,8 +44,7 @@ export async function countTokenWrites({ tx, from, to }: ReportParams): Promise<
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 
-interface SupplyRow extends Omit<Supply, 'contract_id'> {
-  contractId: bigint;
+interface SupplyRow extends Row<typeof supply> {
   total: number;
 }
 
