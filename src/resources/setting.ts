@@ -1,5 +1,5 @@
 /** A setting in effect on a daemon, and where it comes from. */
-import { flag, json, oneOf, text } from './fields.ts';
+import { flag, json, nullable, oneOf, text } from './fields.ts';
 import { resource } from './resource.ts';
 
 export const setting = resource('Setting', {
@@ -13,4 +13,6 @@ export const setting = resource('Setting', {
   ),
   is_secret: flag(),
   is_set: flag('False if it has no value'),
+  description: nullable(text('What it means')),
+  unit: nullable(oneOf(['ms', 'per s', 'bytes', 'days'])),
 });

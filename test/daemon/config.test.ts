@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { z } from 'zod';
-import { type Environment, loadConfig, namesOf } from '../../src/daemon/config/config.ts';
-import { settingsSchema } from '../../src/daemon/config/settings.ts';
+import { type Environment, loadConfig } from '../../src/daemon/config/config.ts';
+import { DEFINED, treeOf } from '../../src/daemon/config/settings.ts';
+import { defaultYaml, settingsPage } from './settings-text.ts';
 
 const DEFAULTS = join(import.meta.dirname, '../../config/default.yaml');
 const KEY = Buffer.alloc(32, 7).toString('base64');
@@ -43,20 +43,20 @@ function refusal(env: Environment): string {
   throw new Error('the configuration was accepted');
 }
 
-function namesOfSchema(schema: z.ZodType, prefix = ''): string[] {
-  if (!(schema instanceof z.ZodObject)) return [];
-  return Object.entries(schema.shape).flatMap(([key, inner]) => [
-    prefix + key,
-    ...namesOfSchema(inner as z.ZodType, `${prefix}${key}.`),
-  ]);
-}
-
 describe('config/default.yaml', () => {
   const text = readFileSync(DEFAULTS, 'utf8');
   const tree = parse(text);
 
+  it('is what the definition of the settings gives, as is their table in docs', async () => {
+    await expect(defaultYaml()).toMatchFileSnapshot(DEFAULTS);
+    await expect(settingsPage()).toMatchFileSnapshot(join(DEFAULTS, '../../docs/settings.md'));
+  });
+
   it('has every setting of the schema and no other', () => {
-    expect(namesOf(tree).toSorted()).toEqual(namesOfSchema(settingsSchema).toSorted());
+    const settings = DEFINED.filter(({ isSection }) => !isSection);
+    const named = settings.map(({ path, default: value }) => [path, value] as const);
+    expect(treeOf(named)).toEqual(tree);
+    expect(settings.filter(({ description }) => !description)).toEqual([]);
   });
 
   it('is the configuration of a start without environment', () => {

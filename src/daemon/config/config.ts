@@ -4,16 +4,15 @@
  * states what is expected.
  */
 import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parse } from 'yaml';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
-import { ROLES } from '../../resources/status.ts';
 import { bucketKeysOf } from './bucket-keys.ts';
 import { type EffectiveSetting, effectiveSettings } from './effective.ts';
 import { nearest } from './nearest.ts';
-import { type Settings, settingsSchema } from './settings.ts';
+import { DEFINED, type Settings, settingsSchema, treeOf, VARIABLES } from './settings.ts';
 
 export interface Config extends Settings {
   dataDir: string;
@@ -47,46 +46,9 @@ export interface ServiceAddress {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const DEFAULTS = join(import.meta.dirname, '../../../config/default.yaml');
-
-/** Environment variables that override a setting of the file. */
-const OVERRIDES: Record<
-  string,
-  { path: [string, string]; read: (text: string) => unknown; expected: string }
-> = {
-  HOST: { path: ['http', 'host'], read: String, expected: 'an address such as 127.0.0.1' },
-  PORT: { path: ['http', 'port'], read: Number, expected: 'a port from 0 to 65535' },
-  DATABASE_PORT: {
-    path: ['database', 'embedded_port'],
-    read: Number,
-    expected: 'a port from 0 to 65535',
-  },
-  LOG_LEVEL: {
-    path: ['log', 'level'],
-    read: String,
-    expected: 'trace, debug, info, warn, error or fatal',
-  },
-  TALLYHOOK_ROLES: {
-    path: ['daemon', 'roles'],
-    read: listOf,
-    expected: `some of ${ROLES.join(', ')}, separated by commas`,
-  },
-  UPSTREAM_BUDGET_PER_S: {
-    path: ['upstream', 'budget_per_s'],
-    read: (text) => (text === 'auto' ? text : Number(text)),
-    expected: 'polls per second, more than 0, or auto',
-  },
-  UPSTREAM_QUIESCENCE_MS: {
-    path: ['reconciler', 'quiescence_ms'],
-    read: Number,
-    expected: 'whole milliseconds, at least 1',
-  },
-  WEBHOOK_ALLOW_CIDRS: {
-    path: ['webhooks', 'allow_cidrs'],
-    read: listOf,
-    expected: 'ranges such as 10.0.0.0/8, separated by commas',
-  },
-};
+const OVERRIDES = DEFINED.flatMap(({ path, variable }) =>
+  variable ? [{ path, ...variable }] : [],
+);
 
 const SERVICE_VARIABLES = [
   'UPSTREAM_BASE_URL',
@@ -96,13 +58,11 @@ const SERVICE_VARIABLES = [
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
 const KEY_FORM = '32 bytes in base64 (openssl rand -base64 32)';
-const KNOWN_VARIABLES = [
-  ...Object.keys(OVERRIDES),
-  ...SERVICE_VARIABLES,
-  'TALLYHOOK_CONFIG',
-  'TALLYHOOK_URL',
-  'TALLYHOOK_KEY',
-];
+const KNOWN_VARIABLES = [...OVERRIDES.map(({ name }) => name), ...Object.keys(VARIABLES)];
+const NAMES = DEFINED.map(({ path }) => path.join('.'));
+const DEFAULTS = treeOf(
+  DEFINED.flatMap(({ path, isSection, default: value }) => (isSection ? [] : [[path, value]])),
+);
 
 /**
  * @param overrides settings that take precedence over everything else
@@ -112,7 +72,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   refuseUnknownVariables(env);
   const file = text(env, 'TALLYHOOK_CONFIG');
   const layers = [
-    ['default', readYaml(DEFAULTS)],
+    ['default', DEFAULTS],
     ['file', file ? readYaml(resolve(file)) : {}],
     ['environment', fromEnvironment(env)],
     ['command', overrides],
@@ -158,13 +118,6 @@ function text(env: Environment, name: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean);
-}
-
 function refuseUnknownVariables(env: Environment): void {
   for (const name of Object.keys(env)) {
     if (!/^(UPSTREAM|WEBHOOK|TALLYHOOK)_/.test(name) || KNOWN_VARIABLES.includes(name)) continue;
@@ -196,12 +149,12 @@ function readYaml(path: string): object {
 }
 
 function fromEnvironment(env: Environment): object {
-  const values: Record<string, Record<string, unknown>> = {};
-  for (const [name, { path, read }] of Object.entries(OVERRIDES)) {
-    const value = text(env, name);
-    if (value !== undefined) values[path[0]] = { ...values[path[0]], [path[1]]: read(value) };
-  }
-  return values;
+  return treeOf(
+    OVERRIDES.flatMap(({ name, path, read }) => {
+      const value = text(env, name);
+      return value === undefined ? [] : [[path, read(value)] as const];
+    }),
+  );
 }
 
 function parseSettings(merged: object, env: Environment): Settings {
@@ -214,13 +167,13 @@ function parseSettings(merged: object, env: Environment): Settings {
     const name = path ? `${path}.${key}` : key;
     throw new Failure(
       'bad_setting',
-      `${name} is not a setting; did you mean ${nearest(name, namesOf(readYaml(DEFAULTS)))}?`,
+      `${name} is not a setting; did you mean ${nearest(name, NAMES)}?`,
     );
   }
-  const variable = Object.entries(OVERRIDES).find(
-    ([name, row]) => path.startsWith(row.path.join('.')) && text(env, name) !== undefined,
+  const variable = OVERRIDES.find(
+    (row) => path.startsWith(row.path.join('.')) && text(env, row.name) !== undefined,
   );
-  if (variable) throw bad(variable[0], variable[1].expected);
+  if (variable) throw bad(variable.name, variable.expected);
   throw new Failure('bad_setting', `${path} is invalid: ${issue?.message ?? 'unknown reason'}`);
 }
 
@@ -281,13 +234,6 @@ function merge(base: object, overrides: object): object {
 
 function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Dotted names of all settings in a parsed file. */
-export function namesOf(tree: object, prefix = ''): string[] {
-  return Object.entries(tree).flatMap(([key, value]) =>
-    isPlain(value) ? [prefix + key, ...namesOf(value, `${prefix}${key}.`)] : [prefix + key],
-  );
 }
 
 function deepFreeze<T extends object>(value: T): T {

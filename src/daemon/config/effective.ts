@@ -5,27 +5,11 @@
 import type { Json } from '../../kernel/json.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { setting } from '../../resources/setting.ts';
+import { DEFINED, unitOf, VARIABLES } from './settings.ts';
 
 export type EffectiveSetting = Shown<typeof setting>;
 type Source = EffectiveSetting['source'];
 type Lookup = (name: string) => string | undefined;
-
-/** Environment variables that are no settings of the file. */
-const SECRETS = [
-  'DATABASE_URL',
-  'DATABASE_OWNER_URL',
-  'DATABASE_READ_URL',
-  'ADMIN_KEY',
-  'MASTER_KEY',
-  'MASTER_KEY_OLD',
-  'UPSTREAM_CLIENT_SECRET',
-  'OIDC_CLIENT_SECRET',
-  'AWS_ACCESS_KEY_ID',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_SESSION_TOKEN',
-];
-const URLS = ['UPSTREAM_BASE_URL', 'UPSTREAM_AUTH_URL', 'UPSTREAM_TX_URL'];
-const TEXTS = ['UPSTREAM_CLIENT_ID', 'TALLYHOOK_CONFIG', 'NODE_ENV'];
 
 /**
  * @param settings the validated ones
@@ -41,38 +25,39 @@ export function effectiveSettings(
   const strongestFirst = layers.toReversed();
   const found = leavesOf(settings).map(([path, value]): EffectiveSetting => {
     const source = strongestFirst.find(([, tree]) => names(tree, path))?.[0] ?? 'default';
-    return { name: path.join('.'), value, source, is_secret: false, is_set: value !== null };
+    const name = path.join('.');
+    const description = descriptionOf(path);
+    const unit = unitOf(name);
+    return { name, value, source, is_secret: false, is_set: value !== null, description, unit };
   });
-  const dataSource = variable('DATA_DIR') === undefined ? 'default' : 'environment';
-  return [
-    ...found,
-    {
-      name: 'DATA_DIR',
-      value: dataDir,
-      source: dataSource,
-      is_secret: false,
-      is_set: true,
-    },
-    ...TEXTS.map((name) => variableOf(name, variable(name), (text) => text)),
-    ...URLS.map((name) => variableOf(name, variable(name), withoutLogin)),
-    ...SECRETS.map((name) => variableOf(name, variable(name))),
-  ];
+  const variables = Object.entries(VARIABLES).flatMap(([name, { kind, description }]) => {
+    if (kind === 'command') return [];
+    const text = name === 'DATA_DIR' ? dataDir : variable(name);
+    return [
+      {
+        name,
+        value: text === undefined || kind === 'secret' ? null : shownOf(kind, text),
+        source: variable(name) === undefined ? ('default' as const) : ('environment' as const),
+        is_secret: kind === 'secret',
+        is_set: text !== undefined,
+        description,
+        unit: null,
+      },
+    ];
+  });
+  return [...found, ...variables];
 }
 
-/** @param shown what is listed of the value; without it, it is secret */
-function variableOf(
-  name: string,
-  text: string | undefined,
-  shown?: (text: string) => string,
-): EffectiveSetting {
-  const isSet = text !== undefined;
-  return {
-    name,
-    value: isSet && shown ? shown(text) : null,
-    source: isSet ? 'environment' : 'default',
-    is_secret: shown === undefined,
-    is_set: isSet,
-  };
+/** Of the setting that holds the value. */
+function descriptionOf(path: readonly string[]): string | null {
+  const setting = DEFINED.find(
+    (one) => !one.isSection && one.path.every((name, n) => name === path[n]),
+  );
+  return setting?.description ?? null;
+}
+
+function shownOf(kind: 'url' | 'text', text: string): string {
+  return kind === 'url' ? withoutLogin(text) : text;
 }
 
 function withoutLogin(text: string): string {

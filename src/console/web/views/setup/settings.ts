@@ -59,13 +59,13 @@ function sectionOf(name: string): string {
   return /^[a-z]/.test(name) ? (name.split('.')[0] ?? '') : 'environment';
 }
 
-function textOf({ name, value, is_secret: isSecret, is_set: isSet }: Setting) {
+function textOf({ unit, value, is_secret: isSecret, is_set: isSet }: Setting) {
   if (!isSet) return html`<span class="muted">not set</span>`;
   if (isSecret) return html`<span class="muted">set, hidden</span>`;
   if (Array.isArray(value)) return value.length > 0 ? value.join(', ') : 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'object') return 'none';
-  if (name.endsWith('_ms') && typeof value === 'number')
+  if (unit === 'ms' && typeof value === 'number')
     return html`<span title=${`${value} ms`}>${durationText(value)}</span>`;
   return html`<span class="break">${String(value)}</span>`;
 }
@@ -73,7 +73,9 @@ function textOf({ name, value, is_secret: isSecret, is_set: isSet }: Setting) {
 const COLUMNS = [
   {
     head: 'Name',
-    of: ({ name }: Setting) => html`<code>${breakable(name.replace(/^[a-z]+\./, ''))}</code>`,
+    of: ({ name, description }: Setting) =>
+      html`<code>${breakable(name.replace(/^[a-z]+\./, ''))}</code>
+        <span class="muted break">${description?.split('\n')[0]}</span>`,
   },
   { head: 'Value', of: textOf },
   {
