@@ -1,5 +1,6 @@
 /** Kinds of write, states, and what each state means for the ledger. Pure. */
 import type { Instant, Json } from '../kernel/values.ts';
+import { camelOf, type RowOf } from '../resources/fields.ts';
 import {
   type Kind,
   NFT_KINDS,
@@ -7,6 +8,7 @@ import {
   type operation,
   type State,
   TOKEN_KINDS,
+  writeFields,
 } from '../resources/operation.ts';
 import type { Row } from '../resources/resource.ts';
 
@@ -95,19 +97,11 @@ export function isInLedger(kind: Kind, state: State): boolean {
 }
 
 /** The fields of a write; its kind decides which it has. */
-export interface WriteFields {
-  fromAddr?: string | null;
-  toAddr?: string | null;
-  operationNo?: bigint | null;
-  contractId?: bigint | null;
-  tokenId?: bigint | null;
-  amount?: bigint | null;
-  feeAmount?: bigint | null;
-  reasonType?: string | null;
-  tokenUri?: string | null;
-  metaData?: string | null;
-  extraData?: string | null;
-}
+export type WriteFields = Partial<RowOf<typeof writeFields>>;
+
+export const NO_FIELDS = Object.fromEntries(
+  Object.keys(writeFields).map((name) => [camelOf(name), null]),
+) as Required<WriteFields>;
 
 /** One recorded write, as every stage reads it. */
 export interface Operation extends Omit<Row<typeof operation>, 'operationId' | 'error'> {
@@ -165,17 +159,3 @@ export function newOperation(known: NewOperation): Operation {
     ...known,
   };
 }
-
-const NO_FIELDS: Required<WriteFields> = {
-  fromAddr: null,
-  toAddr: null,
-  operationNo: null,
-  contractId: null,
-  tokenId: null,
-  amount: null,
-  feeAmount: null,
-  reasonType: null,
-  tokenUri: null,
-  metaData: null,
-  extraData: null,
-};

@@ -72,7 +72,7 @@ export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
-export { hasSend, listSends, type Send } from './queue/sends.ts';
+export { hasSend, listSends } from './queue/sends.ts';
 export {
   type Checked,
   makeReportedOperations,

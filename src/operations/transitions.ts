@@ -5,12 +5,19 @@ import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { resumeSubject } from '../outbox/outbox.ts';
+import type { operationDetail } from '../resources/operation.ts';
+import type { Row } from '../resources/resource.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, sameApp, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
 
+type Facts =
+  | ('evidence' | 'txAppNo' | 'txLogNo' | 'txHash' | 'tokenId')
+  | ('errorClass' | 'errorStatus' | 'errorCode' | 'errorMessage' | 'answerStatus' | 'answeredAt')
+  | ('sentAt' | 'sendDeadlineAt' | 'effectiveAt' | 'effectiveBasis' | 'settledAt');
+
 /** A change of state with its facts; absent members keep the values of their columns. */
-export interface Move {
+export interface Move extends Partial<Pick<Operation, Facts>> {
   id: string;
   to: State;
   at: Instant;
@@ -24,26 +31,9 @@ export interface Move {
   requeue?: boolean;
   /** Of a requeue: when the service allows the next send, if it said so. */
   retryAt?: Instant | undefined;
-  evidence?: Json;
   keyHeld?: boolean;
-  txAppNo?: bigint | null;
-  txLogNo?: bigint | null;
-  txHash?: string | null;
-  tokenId?: bigint | null;
-  errorClass?: string | null;
-  errorStatus?: number | null;
-  errorCode?: string | null;
-  errorMessage?: string | null;
-  answerStatus?: number | null;
   answerHeaders?: Json;
   answerBody?: Uint8Array | null;
-  /** Of a send that this database does not know. */
-  sentAt?: Instant;
-  sendDeadlineAt?: Instant;
-  answeredAt?: Instant;
-  effectiveAt?: Instant;
-  effectiveBasis?: string;
-  settledAt?: Instant;
 }
 
 /** An operation whose posting or reversal became due. */
@@ -219,13 +209,8 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
     select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
 }
 
-interface Transition {
-  fromState: string | null;
-  toState: string;
-  at: Instant;
-  cause: string;
-  evidence: Json;
-}
+type Detail = Row<typeof operationDetail>;
+type Transition = Detail['transitions'][number];
 
 export async function listTransitions(db: Queryable, operationId: string): Promise<Transition[]> {
   return db.sql<Transition[]>`
@@ -234,10 +219,7 @@ export async function listTransitions(db: Queryable, operationId: string): Promi
 }
 
 /** Open drifts and operations that could hold the difference which an operation makes. */
-export interface WaitsFor {
-  drifts: string[];
-  operations: string[];
-}
+export type WaitsFor = NonNullable<Detail['waitsFor']>;
 
 /** Cause of a transition that keeps the state; its evidence says what the operation waits for. */
 export const HELD = 'it does not settle: something else could hold the same difference';
@@ -245,7 +227,7 @@ export const HELD = 'it does not settle: something else could hold the same diff
 /** What an operation waits for by the newest of its transitions; null if nothing is noted. */
 export function waitsForOf(
   { state }: Pick<Operation, 'state'>,
-  transitions: readonly { toState: string; cause: string; evidence: Json }[],
+  transitions: readonly Transition[],
 ): WaitsFor | null {
   const newest = transitions.at(-1);
   const isHeld = newest?.cause === HELD && newest.toState === state;
@@ -339,6 +321,6 @@ function phaseOf(sql: Sql) {
       else m.outcome end as phase`;
 }
 
-function textOf(at: Instant | undefined): string | null {
-  return at === undefined ? null : isoText(at);
+function textOf(at: Instant | null | undefined): string | null {
+  return at == null ? null : isoText(at);
 }

@@ -201,3 +201,14 @@ export function titleOf(name: string, { title }: Pick<Field, 'title'>): string {
   const words = name.replace(/[_.]/g, ' ');
   return title ?? words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** Those of these fields that are given, named as in rows. */
+export function givenOf<F extends Fields>(
+  fields: F,
+  values: { [K in keyof F]?: unknown },
+): Partial<RowOf<F>> {
+  const given = Object.keys(fields).filter((name) => values[name] !== undefined);
+  return Object.fromEntries(given.map((name) => [camelOf(name), values[name]])) as Partial<
+    RowOf<F>
+  >;
+}

@@ -1,12 +1,6 @@
 /** The schemas of what `resources/` defines: of answers, and of the filters of lists. */
 import { z } from '@hono/zod-openapi';
-import {
-  camelOf,
-  type Field,
-  type Fields,
-  type RowOf,
-  type ShownOf,
-} from '../../resources/fields.ts';
+import type { Field, Fields, ShownOf } from '../../resources/fields.ts';
 import {
   addressInput,
   decimal,
@@ -109,13 +103,4 @@ function inputOf({ kind, values, prefix, max = TEXT_MAX }: Field): z.ZodType {
     default:
       return textInput(max);
   }
-}
-
-/** The filters in a query, named as in rows. */
-export function filterOf<F extends Fields>(
-  filters: F,
-  query: { [K in keyof F]?: unknown },
-): Partial<RowOf<F>> {
-  const names = Object.keys(filters).filter((name) => query[name] !== undefined);
-  return Object.fromEntries(names.map((name) => [camelOf(name), query[name]])) as Partial<RowOf<F>>;
 }

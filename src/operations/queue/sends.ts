@@ -1,24 +1,15 @@
-/** Sends: attempts to deliver an operation to the service. */
+/** Sends: attempts to deliver an operation to the service, recorded before they begin. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { operationDetail } from '../../resources/operation.ts';
+import type { Row } from '../../resources/resource.ts';
 
-/** One attempt to deliver an operation to the service, recorded before it begins. */
-export interface Send {
-  /** 1 for the first. */
-  n: number;
-  startedAt: Instant;
-  /** No byte is sent later. */
-  deadlineAt: Instant;
-  daemonId: string;
-  /** Why an earlier send allows this one; null for the first. */
-  after: string | null;
-}
+type Send = Row<typeof operationDetail>['sends'][number];
 
 export async function listSends(db: Queryable, operationId: string): Promise<Send[]> {
   return db.sql<Send[]>`
-    select n::int as n, started_at, deadline_at,
-      daemon_id, after
-    from tallyhook.sends where operation_id = ${operationId} order by n limit 1000`;
+    select n::int as n, started_at, deadline_at, after from tallyhook.sends
+    where operation_id = ${operationId} order by n limit 1000`;
 }
 
 /** Whether the service asked writes to wait; another daemon may have received that. */

@@ -1,13 +1,14 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
 import { attempt, delivery, deliveryDetail } from '../../../resources/delivery.ts';
+import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput } from '../../http/fields.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filterOf, filtersOf, schemaOf } from '../../http/schemas.ts';
+import { filtersOf, schemaOf } from '../../http/schemas.ts';
 import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
 
 const showAttempt = shower(attempt);
@@ -24,7 +25,7 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     items: delivery,
     parsePosition: idPosition('dlv'),
     list: ({ query }, { after: before = '', limit }) =>
-      webhooks.listDeliveries(filterOf(delivery.filters, query), { before, limit }),
+      webhooks.listDeliveries(givenOf(delivery.filters, query), { before, limit }),
     position: ({ id }) => id,
   });
   router.answer({

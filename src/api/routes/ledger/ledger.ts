@@ -1,11 +1,12 @@
 /** `/api/ledger`: accounts, transactions with their entries, and the trial balance; read-only. */
 import { z } from '@hono/zod-openapi';
 import { listAccounts, listTransactions, trialBalancePage } from '../../../ledger/ledger.ts';
+import { givenOf } from '../../../resources/fields.ts';
 import { account, transaction, trialBalance } from '../../../resources/ledger.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { numberPosition, page, paging, readCursor } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filterOf, filtersOf } from '../../http/schemas.ts';
+import { filtersOf } from '../../http/schemas.ts';
 
 const base = { tag: 'ledger', scope: 'read' as const };
 
@@ -30,7 +31,7 @@ export function addLedger(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
     items: transaction,
     parsePosition: numberPosition,
     list: ({ query }, { after: before, limit }) =>
-      listTransactions(db, { ...filterOf(transaction.filters, query), before, limit }),
+      listTransactions(db, { ...givenOf(transaction.filters, query), before, limit }),
     position: ({ id }) => id,
   });
   router.answer({

@@ -11,12 +11,13 @@ import {
   operationRow,
   waitsForOf,
 } from '../../../operations/operations.ts';
+import { givenOf } from '../../../resources/fields.ts';
 import { operation, operationDetail } from '../../../resources/operation.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filterOf, filtersOf } from '../../http/schemas.ts';
+import { filtersOf } from '../../http/schemas.ts';
 import { decisionRow } from './decisions.ts';
 
 const base = { tag: 'operations', scope: 'read' as const };
@@ -31,7 +32,7 @@ export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void
     items: operation,
     parsePosition: idPosition('op'),
     async list({ query }, { after: before, limit }) {
-      const filter = filterOf(operation.filters, query);
+      const filter = givenOf(operation.filters, query);
       return (await listOperations(db, { ...filter, before, limit })).map(operationRow);
     },
     position: ({ id }) => id,

@@ -3,7 +3,9 @@ import { z } from '@hono/zod-openapi';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { canonicalJson, type Json } from '../../../kernel/json.ts';
-import type { Report, WriteFields } from '../../../operations/operations.ts';
+import { NO_FIELDS, type Report } from '../../../operations/operations.ts';
+import { givenOf } from '../../../resources/fields.ts';
+import { writeFields } from '../../../resources/operation.ts';
 import {
   addressInput,
   decimalInput,
@@ -86,15 +88,8 @@ export const reportInput = z
   ])
   .openapi('Report');
 
-/** The fields of all kinds. */
-type Members = Partial<
-  Record<'from_addr' | 'to_addr' | 'reason_type' | 'token_uri' | 'meta_data' | 'extra_data', string>
-> &
-  Partial<Record<'operation_no' | 'contract_id' | 'token_id' | 'amount' | 'fee_amount', bigint>> & {
-    tx_app_no?: bigint | undefined;
-    tx_log_no?: bigint;
-    tx_hash?: string;
-  };
+/** What identifies it at the service, of all kinds. */
+type Members = { tx_app_no?: bigint | undefined; tx_log_no?: bigint; tx_hash?: string };
 
 /** How far occurred_at may lie ahead of the time of the database. */
 const AHEAD_MAX_MS = 300_000;
@@ -116,26 +111,10 @@ export function readReport(document: Json, now: Instant): Report {
     txLogNo: members.tx_log_no ?? null,
     txHash: members.tx_hash ?? null,
     occurredAt: data.occurred_at,
-    fields: fieldsOf(members),
+    fields: { ...NO_FIELDS, ...givenOf(writeFields, data) },
     reference: data.reference ?? null,
     operationId: data.operation_id ?? null,
     distinct: data.distinct ?? false,
     body: canonicalJson(document),
-  };
-}
-
-function fieldsOf(members: Members): Required<WriteFields> {
-  return {
-    fromAddr: members.from_addr ?? null,
-    toAddr: members.to_addr ?? null,
-    operationNo: members.operation_no ?? null,
-    contractId: members.contract_id ?? null,
-    tokenId: members.token_id ?? null,
-    amount: members.amount ?? null,
-    feeAmount: members.fee_amount ?? null,
-    reasonType: members.reason_type ?? null,
-    tokenUri: members.token_uri ?? null,
-    metaData: members.meta_data ?? null,
-    extraData: members.extra_data ?? null,
   };
 }
