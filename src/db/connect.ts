@@ -1,10 +1,9 @@
 /**
- * The connection pool: postgres.js, and drizzle over the same pool for simple stores.
+ * The connection pool: postgres.js, and drizzle over it for simple stores.
  *
- * drizzle is constructed from its session and dialect, because `drizzle(client)` replaces the
- * serializers of the pool. Values are converted as numeric ↔ bigint, timestamptz ↔ epoch
- * milliseconds, and jsonb ↔ JSON with exact numbers. A batch of rows is one jsonb parameter
- * (`jsonb_to_recordset`).
+ * Values are converted as numeric ↔ bigint, timestamptz ↔ epoch milliseconds, and jsonb ↔ JSON with
+ * exact numbers. A batch of rows is one jsonb parameter (`jsonb_to_recordset`). drizzle only writes
+ * SQL and runs it by a callback, because its own driver replaces the serializers of the pool.
  *
  * postgres.js 3.4.9 throws from a timer when a backend dies under load (issues 1066, 1154, 1208).
  * The daemon passes that exception to `renewAfter`, which replaces the pool. Reserved connections
@@ -14,18 +13,24 @@ import postgres from 'postgres';
 import { withDeadline } from '../kernel/clock.ts';
 import { poolModeOf, SESSION } from './access/session.ts';
 import { ARRAY_TYPES, VALUE_TYPES } from './access/value-types.ts';
-import {
-  type Core,
-  PgDatabase,
-  PgDialect,
-  type PostgresJsQueryResultHKT,
-  PostgresJsSession,
-} from './drizzle.ts';
-import { boundedSlots, countedSlots, type Slots } from './slots.ts';
+import { drizzle, type PgRemoteDatabase } from './drizzle.ts';
+import { boundedSlots, countedSlots } from './slots.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
-export type Sql = postgres.ISql;
-export type Orm = Core.PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
+/** SQL that runs when it is awaited, and is a part of other SQL when it is one of its values. */
+export interface Sql {
+  /** An identifier. */
+  (name: string): postgres.Helper<string>;
+  <T extends readonly (object | undefined)[] = postgres.Row[]>(
+    text: TemplateStringsArray,
+    ...values: readonly (postgres.SerializableParameter | postgres.Fragment)[]
+  ): postgres.PendingQuery<T>;
+  unsafe<T extends object[] = postgres.Row[]>(
+    text: string,
+    values?: postgres.ParameterOrJSON<never>[],
+  ): postgres.PendingQuery<T>;
+}
+export type Orm = PgRemoteDatabase;
 
 /** The pool or an open transaction. */
 export interface Queryable {
@@ -83,71 +88,100 @@ interface ConnectOptions {
 
 const DEADLINE_MS = 60_000;
 const TRIES_MAX = 5;
+
 /** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
-  const { url, keepsSession } = poolModeOf(options.url);
-  const open = () => openPool({ ...options, url }, keepsSession);
-  const localMs = !keepsSession && options.eachStatement ? options.statementTimeoutMs : undefined;
+  const deadlineMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
+  const open = () => openPool({ ...options, ...poolModeOf(options.url), deadlineMs });
   let pool = open();
-  const usualMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
-  const max = options.max ?? 10;
-  const current = () => {
-    const { waitingMax } = options;
-    // Without a session a statement must not be sent behind another: PgBouncer passes the
-    // connection on between them.
-    const bounded = waitingMax !== undefined || !keepsSession;
-    const slots = bounded ? boundedSlots(max, waitingMax ?? Infinity) : countedSlots(max);
-    const sql = withDeadlines(pool, usualMs, slots, localMs);
-    return {
-      slots,
-      sql,
-      orm: ormOver(sql as postgres.Sql),
-      /** For work that has a deadline as a whole. */
-      bare: { sql: pool, orm: ormOver(pool) },
-    };
-  };
-  let now = current();
   return {
     get sql() {
-      return now.sql;
+      return pool.statements.sql;
     },
     get orm() {
-      return now.orm;
+      return pool.statements.orm;
     },
-    async begin(work, { snapshot = false, deadlineMs } = {}) {
-      const level = snapshot ? 'isolation level repeatable read' : '';
-      let committed: (() => void)[] = [];
-      const run = async (sql: postgres.TransactionSql) => {
-        const { tx, end, acts } = txOver(sql);
-        committed = acts;
-        try {
-          // Pipelined with the first statement of the work.
-          const [, result] = await Promise.all([limitTo(sql, deadlineMs ?? localMs), work(tx)]);
-          return result;
-        } finally {
-          end();
-        }
-      };
-      const ms = deadlineMs ?? usualMs;
-      const result = await withRetries(ms, () =>
-        now.slots.run(() => pool.begin(level, run) as ReturnType<typeof work>, ms),
-      );
-      for (const act of committed) act();
-      return result;
-    },
-    single: (work, deadlineMs = usualMs) =>
-      withRetries(deadlineMs, () => now.slots.run(() => work(now.bare), deadlineMs)),
-    load: () => now.slots.load(),
+    begin: (work, options) => pool.begin(work, options),
+    single: (work, ms = deadlineMs) =>
+      withRetries(ms, () => pool.slots.run(() => work(pool.bare), ms)),
+    load: () => pool.slots.load(),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
-      const old = pool;
+      pool.client.end({ timeout: 0 }).catch(() => {});
       pool = open();
-      now = current();
-      old.end({ timeout: 0 }).catch(() => {});
       return true;
     },
-    end: (timeoutMs = 5_000) => pool.end({ timeout: timeoutMs / 1000 }),
+    end: (timeoutMs = 5_000) => pool.client.end({ timeout: timeoutMs / 1000 }),
   };
+}
+
+interface PoolOptions extends ConnectOptions {
+  keepsSession: boolean;
+  deadlineMs: number;
+}
+
+function openPool(options: PoolOptions) {
+  const { max = 10, waitingMax = Infinity, keepsSession, eachStatement, deadlineMs } = options;
+  const client = openClient(options);
+  // Without a session a statement must not be sent behind another: PgBouncer passes the
+  // connection on between them.
+  const isBounded = options.waitingMax !== undefined || !keepsSession;
+  const slots = isBounded ? boundedSlots(max, waitingMax) : countedSlots(max);
+  const timeoutMs = !keepsSession && eachStatement ? options.statementTimeoutMs : undefined;
+  const inTransaction = <T>(build: Build<T>) =>
+    client.begin(async (tx) => {
+      await limitTo(tx, timeoutMs);
+      return build(tx);
+    }) as Promise<T>;
+  const run = <T>(build: Build<T>) => {
+    const made = async () => (timeoutMs ? inTransaction(build) : build(client));
+    return withDeadline(slots.run(made, deadlineMs), deadlineMs, throwDeadline);
+  };
+  return {
+    client,
+    slots,
+    /** Each has a slot and a deadline. */
+    statements: queryable(client, (build) => new Statement(build, run)),
+    /** For work that has both as a whole. */
+    bare: queryable(client, (build) => build(client)),
+    async begin<T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+      const { snapshot = false, deadlineMs: ms = deadlineMs } = options;
+      const level = snapshot ? 'isolation level repeatable read' : '';
+      const limitMs = options.deadlineMs ?? timeoutMs;
+      const { result, acts } = await withRetries(ms, () =>
+        slots.run(() => client.begin(level, (sql) => workIn(sql, work, limitMs)), ms),
+      );
+      for (const act of acts) act();
+      return result as T;
+    },
+  };
+}
+
+/**
+ * When one of several concurrent statements fails, the work of the others may go on. postgres.js
+ * would run their next statement on the connection after the rollback, outside of any transaction.
+ * So no statement is accepted after the end.
+ */
+async function workIn<T>(
+  client: postgres.TransactionSql,
+  work: (tx: Tx) => Promise<T>,
+  limitMs: number | undefined,
+) {
+  const acts: (() => void)[] = [];
+  let hasEnded = false;
+  const statements = queryable(client, (build) => {
+    if (hasEnded) throw new Error('a statement of a transaction that has ended');
+    return build(client);
+  });
+  const afterCommit = (act: () => void) => void acts.push(act);
+  const tx: Tx = Object.assign(statements, { transaction: true as const, afterCommit });
+  try {
+    // Pipelined with the first statement of the work.
+    const [, result] = await Promise.all([limitTo(client, limitMs), work(tx)]);
+    return { result, acts };
+  } finally {
+    hasEnded = true;
+  }
 }
 
 async function withRetries<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
@@ -171,46 +205,57 @@ async function limitTo(sql: postgres.TransactionSql, ms: number | undefined): Pr
   if (ms) await sql`select set_config('statement_timeout', ${String(ms)}, true)`;
 }
 
-/**
- * Statements of the pool itself; those of a transaction have its deadline.
- * @param localMs the timeout of each statement, which then has a transaction of its own
- */
-function withDeadlines(
-  pool: postgres.Sql,
-  ms: number,
-  slots: Slots,
-  localMs: number | undefined,
-): Sql {
-  // A statement runs when it is awaited; a fragment never is.
-  const bounded = (made: Promise<unknown>, then: typeof made.then) => {
-    const run: typeof then = (...args) =>
-      withDeadline(
-        slots.run(() => new Promise(then), ms),
-        ms,
-        throwDeadline,
-      ).then(...args);
-    Reflect.set(made, 'then', run);
-    return made;
+/** Makes a statement of the driver; it runs on that connection when it is awaited. */
+type Build<T> = (client: postgres.ISql) => Promise<T>;
+
+/** A statement that the pool runs, once; as a part of other SQL it is that of the driver. */
+class Statement<T> {
+  readonly build: Build<T>;
+  readonly #run: (build: Build<T>) => Promise<T>;
+  #result: Promise<T> | undefined;
+
+  constructor(build: Build<T>, run: (build: Build<T>) => Promise<T>) {
+    this.build = build;
+    this.#run = run;
+  }
+  // biome-ignore lint/suspicious/noThenProperty: it runs when it is awaited
+  then: Promise<T>['then'] = (...on) => this.#started().then(...on);
+  catch: Promise<T>['catch'] = (...on) => this.#started().catch(...on);
+  finally: Promise<T>['finally'] = (...on) => this.#started().finally(...on);
+
+  #started(): Promise<T> {
+    this.#result ??= this.#run(this.build);
+    return this.#result;
+  }
+}
+
+/** @param make the statement that `build` makes, or one that runs it in another way */
+function queryable(
+  client: postgres.ISql,
+  make: <T>(build: Build<T>) => Promise<T> | Statement<T>,
+): Queryable {
+  const tag = (first: string | TemplateStringsArray, ...values: readonly unknown[]) => {
+    if (typeof first === 'string') return client(first);
+    return make((on) => {
+      const parts = values.map((value) => (value instanceof Statement ? value.build(on) : value));
+      return on(first, ...(parts as never[]));
+    });
   };
-  return new Proxy(pool, {
-    apply(sql, self, values) {
-      const made: unknown = Reflect.apply(sql as never, self, values);
-      if (!(made instanceof Promise)) return made;
-      const limited = async (tx: postgres.TransactionSql) => {
-        await limitTo(tx, localMs);
-        return Reflect.apply(tx as never, self, values);
-      };
-      const own = made.then.bind(made);
-      return bounded(made, localMs ? (...args) => pool.begin(limited).then(...args) : own);
+  const unsafe = (text: string, values?: never[]) => make((on) => on.unsafe(text, values));
+  let orm: Orm | undefined;
+  return {
+    sql: Object.assign(tag, { unsafe }) as Sql,
+    get orm() {
+      orm ??= drizzle(async (text, values, method) => {
+        const rows = make((on) => {
+          const query = on.unsafe(text, values);
+          return method === 'all' ? query.values() : query;
+        });
+        return { rows: await rows };
+      });
+      return orm;
     },
-    get(sql, name) {
-      if (name !== 'unsafe') return Reflect.get(sql, name);
-      return (...args: Parameters<typeof sql.unsafe>) => {
-        const made = sql.unsafe(...args);
-        return bounded(made, made.then.bind(made));
-      };
-    },
-  });
+  };
 }
 
 /** A value as one jsonb parameter: a batch of rows for `jsonb_to_recordset`, or a document. */
@@ -218,7 +263,7 @@ export function asJson(value: unknown): never {
   return value as never;
 }
 
-function openPool(options: ConnectOptions, keepsSession: boolean): postgres.Sql {
+function openClient({ keepsSession, ...options }: PoolOptions): postgres.Sql {
   const session: object = {
     ...SESSION,
     statement_timeout: options.statementTimeoutMs ?? DEADLINE_MS,
@@ -243,52 +288,6 @@ function openPool(options: ConnectOptions, keepsSession: boolean): postgres.Sql 
     // Rows have the column's name in camel case; an alias is needed only where names differ.
     transform: { column: { from: postgres.toCamel } },
   });
-}
-
-function ormOver(client: postgres.Sql | postgres.TransactionSql): Orm {
-  const dialect = new PgDialect();
-  const session = new PostgresJsSession(client as postgres.Sql, dialect, undefined);
-  return new PgDatabase(dialect, session as never, undefined) as unknown as Orm;
-}
-
-/**
- * When one of several concurrent statements fails, the work of the others may go on. postgres.js
- * would run their next statement on the connection after the rollback, outside of any transaction.
- * So no statement is accepted after `end`.
- */
-function txOver(client: postgres.TransactionSql) {
-  const acts: (() => void)[] = [];
-  let orm: Orm | undefined;
-  let hasEnded = false;
-  const check = () => {
-    if (hasEnded) throw new Error('a statement of a transaction that has ended');
-  };
-  const sql = new Proxy(client, {
-    apply(target, self, args) {
-      check();
-      return Reflect.apply(target as never, self, args);
-    },
-    get(target, name) {
-      if (name === 'unsafe') check();
-      return Reflect.get(target, name);
-    },
-  });
-  const tx: Tx = {
-    transaction: true,
-    afterCommit: (act) => void acts.push(act),
-    sql,
-    get orm() {
-      orm ??= ormOver(sql);
-      return orm;
-    },
-  };
-  return {
-    tx,
-    acts,
-    end() {
-      hasEnded = true;
-    },
-  };
 }
 
 function isDriverFault(error: unknown): boolean {

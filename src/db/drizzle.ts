@@ -6,12 +6,12 @@ import { createRequire } from 'node:module';
 
 export type { SQL } from 'drizzle-orm';
 export type * as Core from 'drizzle-orm/pg-core';
-export type { PostgresJsQueryResultHKT } from 'drizzle-orm/postgres-js';
+export type { PgRemoteDatabase } from 'drizzle-orm/pg-proxy';
 
 const require = createRequire(import.meta.url);
 const orm: typeof import('drizzle-orm') = require('drizzle-orm');
 const core: typeof import('drizzle-orm/pg-core') = require('drizzle-orm/pg-core');
-const driver: typeof import('drizzle-orm/postgres-js') = require('drizzle-orm/postgres-js');
+const driver: typeof import('drizzle-orm/pg-proxy') = require('drizzle-orm/pg-proxy');
 
 export const {
   and,
@@ -35,8 +35,6 @@ export const {
   foreignKey,
   index,
   integer,
-  PgDatabase,
-  PgDialect,
   pgSchema,
   primaryKey,
   smallint,
@@ -45,4 +43,4 @@ export const {
   uniqueIndex,
   uuid,
 } = core;
-export const { PostgresJsSession } = driver;
+export const { drizzle } = driver;
