@@ -6,6 +6,7 @@ import type { readMigrations } from '../db/migrate.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/metrics.ts';
+import type { Wake } from '../kernel/workers.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
@@ -45,8 +46,7 @@ export interface ApiDeps {
   delivery: { isRunning(): boolean; report(): Promise<MetricsSnapshot | undefined> };
   /** The migrations of this program; `/readyz` compares them with those of the database. */
   migrations: Awaited<ReturnType<typeof readMigrations>>;
-  /** Makes the named workers run a pass now. */
-  wake: (...workers: string[]) => void;
+  wake: Wake;
   /** Resolves when the feed has a new event, after `ms`, or when the signal aborts. */
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
   /** Aborts when the daemon will stop; it is not ready from then on. */

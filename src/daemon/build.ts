@@ -12,6 +12,7 @@ import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics, measurePools } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
+import type { Wake } from '../kernel/workers.ts';
 import { makeAudit, makeKeys } from '../keys/keys.ts';
 import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
 import {
@@ -62,20 +63,19 @@ import { makePreImages } from './observations/first-poll.ts';
 import { recordPassiveReads } from './observations/passive.ts';
 import type { Service } from './service.ts';
 import { makeSchedule } from './workers/schedule.ts';
-import { coalesce, makeNotifier } from './workers/wake-up.ts';
+import { coalesce, makeNotifier, makeWakeUps } from './workers/wake-up.ts';
 import { makeWorkers } from './workers/workers.ts';
 
 export type Built = Awaited<ReturnType<typeof build>>;
 type Base = Awaited<ReturnType<typeof makeBase>>;
 type Stages = ReturnType<typeof makeStages>;
-type Wake = (...names: string[]) => void;
 
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
   const base = await makeBase(config, database, service, log);
   const { workersDb, peopleDb, clock, daemon, metrics, keys, upstream, delivery } = base;
-  let wakeWorkers: Wake = () => {};
-  const wake: Wake = (...names) => wakeWorkers(...names);
+  const wakeUps = makeWakeUps({ webhooks: delivery.wake });
+  const { wake } = wakeUps;
   const stages = makeStages(config, base, service);
   const gateway = buildGateway(config, base, stages, wake);
   const feed = makeNotifier();
@@ -83,6 +83,7 @@ export async function build(config: Config, database: Database, service: Service
     clock,
     log,
     metrics,
+    wakeUps,
     passTimeoutMs: config.daemon.worker_pass_timeout_ms,
     workers: makeWorkers({
       ...stages,
@@ -98,10 +99,6 @@ export async function build(config: Config, database: Database, service: Service
       sampleWrite: service.sampleWrite,
     }),
   });
-  wakeWorkers = (...names) => {
-    schedule.wake(...names);
-    if (names.includes('webhooks')) delivery.wake();
-  };
   const leaving = new AbortController();
   const stopping = new AbortController();
   const audit = makeAudit({ db: peopleDb, clock });
@@ -142,6 +139,7 @@ export async function build(config: Config, database: Database, service: Service
     upstream,
     operations,
     schedule,
+    wake,
     gateway,
     api,
     leaving,

@@ -74,7 +74,7 @@ export async function startDaemon(
     const adminKey = await ensureAdminKey(built.keys, config);
     // A slow start may have taken longer than a daemon without a heartbeat counts as alive.
     await built.heartbeat.prove();
-    const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
+    const stopCron = startCron(cronJobs(config), log, built.wake);
     undo.push(stopCron);
     built.schedule.start();
     if (roles.includes('delivery')) built.delivery.start();

@@ -1,15 +1,16 @@
 /** The worker loops and wake-ups. */
 import { describe, expect, it } from 'vitest';
 import { makeSchedule, type Worker } from '../../src/daemon/workers/schedule.ts';
-import { coalesce, makeNotifier } from '../../src/daemon/workers/wake-up.ts';
+import { coalesce, makeNotifier, makeWakeUps } from '../../src/daemon/workers/wake-up.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import type { WorkerName } from '../../src/kernel/workers.ts';
 
 const NEVER_MS = 86_400_000;
 
 /** A worker whose passes the test ends one by one. */
-function controlledWorker(name = 'worker') {
+function controlledWorker(name: WorkerName = 'ledger') {
   const passes: {
     signal: AbortSignal;
     end: (next?: number) => void;
@@ -55,8 +56,10 @@ function scheduleOf(workers: Worker[], passTimeoutMs = NEVER_MS) {
     },
   });
   const metrics = makeMetrics();
-  const schedule = makeSchedule({ workers, clock: systemClock, log, metrics, passTimeoutMs });
-  return { schedule, metrics, logged: () => text };
+  const wakeUps = makeWakeUps();
+  const clock = systemClock;
+  const schedule = makeSchedule({ workers, clock, log, metrics, passTimeoutMs, wakeUps });
+  return { schedule, wake: wakeUps.wake, metrics, logged: () => text };
 }
 
 /** Lets everything that is ready run. */
@@ -67,7 +70,7 @@ async function flush() {
 describe('The schedule', () => {
   it('runs each worker at the start and then waits for its interval or a wake-up', async () => {
     const { worker, passes, until, last } = controlledWorker();
-    const { schedule } = scheduleOf([worker]);
+    const { schedule, wake } = scheduleOf([worker]);
     await flush();
     expect(passes).toHaveLength(0);
     schedule.start();
@@ -75,7 +78,7 @@ describe('The schedule', () => {
     last()?.end();
     await flush();
     expect(passes).toHaveLength(1);
-    schedule.wake('worker', 'no such worker');
+    wake('ledger', 'gauges');
     await until(2);
     last()?.end();
     await schedule.stop();
@@ -83,10 +86,10 @@ describe('The schedule', () => {
 
   it('runs a worker woken during its pass once more, and never twice at once', async () => {
     const { worker, passes, until, last, most } = controlledWorker();
-    const { schedule } = scheduleOf([worker]);
+    const { schedule, wake } = scheduleOf([worker]);
     schedule.start();
     await until(1);
-    for (let i = 0; i < 5; i++) schedule.wake('worker');
+    for (let i = 0; i < 5; i++) wake('ledger');
     await flush();
     expect(passes).toHaveLength(1);
     last()?.end();
@@ -111,15 +114,15 @@ describe('The schedule', () => {
   });
 
   it('wakes only the named workers', async () => {
-    const one = controlledWorker('one');
-    const two = controlledWorker('two');
-    const { schedule } = scheduleOf([one.worker, two.worker]);
+    const one = controlledWorker('alerts');
+    const two = controlledWorker('probe');
+    const { schedule, wake } = scheduleOf([one.worker, two.worker]);
     schedule.start();
     await one.until(1);
     await two.until(1);
     for (const { last } of [one, two]) last()?.end();
     await flush();
-    schedule.wake('two');
+    wake('probe');
     await two.until(2);
     await flush();
     expect(one.passes).toHaveLength(1);
@@ -129,26 +132,26 @@ describe('The schedule', () => {
 
   it('pauses after a failed pass, even when woken, and then continues', async () => {
     const { worker, passes, until, last } = controlledWorker();
-    const { schedule, metrics, logged } = scheduleOf([worker]);
+    const { schedule, wake, metrics, logged } = scheduleOf([worker]);
     schedule.start();
     await until(1);
     last()?.fail(new Error('Bearer hush0123456789'));
     await flush();
-    schedule.wake('worker');
+    wake('ledger');
     await flush();
     expect(passes).toHaveLength(1);
     await until(2);
     last()?.end();
     await schedule.stop();
-    expect(logged()).toContain('"worker":"worker","failures":1');
+    expect(logged()).toContain('"worker":"ledger","failures":1');
     expect(logged()).not.toContain('hush');
-    expect(await metrics.text()).toContain('pass_failures_total{worker="worker"} 1');
+    expect(await metrics.text()).toContain('pass_failures_total{worker="ledger"} 1');
   });
 
   it('treats a pass that throws synchronously as a failed pass', async () => {
     let count = 0;
     const worker: Worker = {
-      name: 'worker',
+      name: 'ledger',
       intervalMs: NEVER_MS,
       pass: () => {
         count++;
@@ -164,16 +167,16 @@ describe('The schedule', () => {
 
   it('fails a pass that exceeds its timeout, asks it to stop, and waits until it has ended', async () => {
     const { worker, passes, until, last, most } = controlledWorker();
-    const { schedule, metrics, logged } = scheduleOf([worker], 30);
+    const { schedule, wake, metrics, logged } = scheduleOf([worker], 30);
     const overdue = async () =>
-      Number(/pass_overdue_seconds\{worker="worker"\} (\S+)/.exec(await metrics.text())?.[1]);
+      Number(/pass_overdue_seconds\{worker="ledger"\} (\S+)/.exec(await metrics.text())?.[1]);
     schedule.start();
     await until(1);
     expect(await overdue()).toBe(0);
     await expect.poll(overdue).toBeGreaterThan(0.02);
     expect(last()?.signal.aborted).toBe(true);
     expect(logged()).toContain('the next one waits for it');
-    schedule.wake('worker');
+    wake('ledger');
     await flush();
     expect(passes).toHaveLength(1);
     last()?.end();
@@ -181,7 +184,7 @@ describe('The schedule', () => {
     expect([await overdue(), most()]).toEqual([0, 1]);
     expect(last()?.signal.aborted).toBe(false);
     expect(logged()).toContain('exceeded its timeout');
-    expect(await metrics.text()).toContain('pass_failures_total{worker="worker"} 1');
+    expect(await metrics.text()).toContain('pass_failures_total{worker="ledger"} 1');
     last()?.end();
     await schedule.stop();
   });
@@ -211,19 +214,19 @@ describe('The schedule', () => {
 
   it('asks the running pass to stop, waits for it and starts no other', async () => {
     const { worker, passes, until, last } = controlledWorker();
-    const { schedule } = scheduleOf([worker]);
+    const { schedule, wake } = scheduleOf([worker]);
     schedule.start();
     await until(1);
     let stopped = false;
     const stop = schedule.stop().then(() => {
       stopped = true;
     });
-    schedule.wake('worker');
+    wake('ledger');
     await flush();
     expect([stopped, last()?.signal.aborted]).toEqual([false, true]);
     last()?.end(systemClock.now());
     await stop;
-    schedule.wake('worker');
+    wake('ledger');
     await flush();
     expect(passes).toHaveLength(1);
   });

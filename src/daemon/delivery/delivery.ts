@@ -15,6 +15,7 @@ import { systemRandom } from '../../kernel/random.ts';
 import { makeOutbox } from '../../outbox/outbox.ts';
 import { makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
+import { makeWakeUps } from '../workers/wake-up.ts';
 import type { Start } from './messages.ts';
 
 export interface Delivery {
@@ -43,7 +44,7 @@ export async function openDelivery(start: Start, log: Log): Promise<Delivery> {
   });
   const metrics = makeMetrics('delivery');
   measurePools(metrics, { delivery: db });
-  const { schedule, webhooks, shareAmong } = await makeDispatch(start, db, log, metrics);
+  const { schedule, webhooks, wake, shareAmong } = await makeDispatch(start, db, log, metrics);
   schedule.start();
   let stopped: Promise<void> | undefined;
   const stop = async () => {
@@ -53,7 +54,7 @@ export async function openDelivery(start: Start, log: Log): Promise<Delivery> {
     await db.end();
   };
   return {
-    wake: () => schedule.wake('webhooks'),
+    wake,
     shareAmong,
     snapshot: metrics.snapshot,
     stop() {
@@ -71,6 +72,8 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   const random = systemRandom;
   const ids = makeIds(clock, random);
   let daemons = 1;
+  const wakeUps = makeWakeUps();
+  const wake = () => wakeUps.wake('webhooks');
   const webhooks = makeWebhooks({
     db,
     clock,
@@ -82,7 +85,7 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
     settings,
     encryption: makeEncryption(keys.key, random, keys.former),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
-    wake: () => schedule.wake('webhooks'),
+    wake,
     daemons: () => daemons,
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
@@ -100,7 +103,7 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
       intervalMs,
       pass: async (now) => {
         const more = await webhooks.replayOnce(now);
-        if (more) schedule.wake('webhooks');
+        if (more) wake();
         return more ? now : undefined;
       },
     },
@@ -114,9 +117,9 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
     },
   ];
   const passTimeoutMs = config.daemon.worker_pass_timeout_ms;
-  const schedule = makeSchedule({ workers, clock, log, metrics, passTimeoutMs });
+  const schedule = makeSchedule({ workers, clock, log, metrics, passTimeoutMs, wakeUps });
   const shareAmong = (n: number) => {
     daemons = n;
   };
-  return { schedule, webhooks, shareAmong };
+  return { schedule, webhooks, wake, shareAmong };
 }

@@ -6,21 +6,18 @@
 import { createTask, type ScheduledTask, validate } from 'node-cron';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
+import type { Wake, WorkerName } from '../../kernel/workers.ts';
 
 export interface CronJob {
   /** The worker to wake. */
-  name: string;
+  name: WorkerName;
   /** Five fields: minute, hour, day of month, month, day of week. */
   cron: string;
   timeZone: string;
 }
 
 /** Returns a function that stops the jobs. @throws Failure `bad_setting` for a bad expression */
-export function startCron(
-  jobs: readonly CronJob[],
-  log: Log,
-  wake: (name: string) => void,
-): () => Promise<void> {
+export function startCron(jobs: readonly CronJob[], log: Log, wake: Wake): () => Promise<void> {
   const logger = {
     info: (message: string) => log.debug({ cron: message }, 'cron'),
     debug: () => {},

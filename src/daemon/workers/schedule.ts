@@ -8,9 +8,11 @@ import { isOutage, logOutage } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
+import type { WorkerName } from '../../kernel/workers.ts';
+import type { WakeUps } from './wake-up.ts';
 
 export interface Worker {
-  name: string;
+  name: WorkerName;
   /**
    * Runs one pass; returns when the next one is due, or undefined for `intervalMs` from now. The
    * signal aborts after `timeoutMs` and when the schedule stops; the pass then ends early.
@@ -24,17 +26,12 @@ export interface Worker {
 
 export interface Schedule {
   start(): void;
-  /** Runs these workers now, or once more if they are running. */
-  wake(...names: string[]): void;
   /**
    * Starts no more passes, asks the running ones to stop and waits for them until their timeouts.
    * Idempotent; allowed before `start`.
    */
   stop(): Promise<void>;
 }
-
-/** The worker that proves the database; woken as soon as another one finds it away. */
-export const HEARTBEAT = 'heartbeat';
 
 const RETRY_MS = 100;
 const RETRY_MAX_MS = 5_000;
@@ -47,14 +44,14 @@ export function makeSchedule(deps: {
   log: Log;
   metrics: Metrics;
   passTimeoutMs: number;
+  wakeUps: WakeUps;
 }): Schedule {
-  const { workers, clock, log, metrics } = deps;
+  const { workers, clock, log, metrics, wakeUps } = deps;
   const stopping = new AbortController();
-  const signals = new Map(workers.map((worker) => [worker.name, makeWakeSignal()]));
   const loops: Promise<void>[] = [];
 
   async function loop(worker: Worker): Promise<void> {
-    const wakeSignal = signals.get(worker.name) ?? makeWakeSignal();
+    const wakeSignal = wakeUps.signalOf(worker.name);
     metrics.passFailures.inc({ worker: worker.name }, 0);
     metrics.passOverdue.set({ worker: worker.name }, 0);
     let failures = 0;
@@ -72,7 +69,8 @@ export function makeSchedule(deps: {
         if (isOutage(error)) logOutage(log, error);
         else log.error({ err: error, worker: worker.name, failures }, 'worker pass failed');
         waitMs = Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** Math.min(failures, 10));
-        if (isOutage(error)) signals.get(HEARTBEAT)?.set();
+        // It proves the database again.
+        if (isOutage(error)) wakeUps.wake('heartbeat');
       }
       metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
       // A wake-up does not shorten the pause after a failure.
@@ -85,26 +83,10 @@ export function makeSchedule(deps: {
     start() {
       for (const worker of workers) loops.push(loop(worker));
     },
-    wake(...names) {
-      for (const name of names) signals.get(name)?.set();
-    },
     async stop() {
       stopping.abort();
       await Promise.allSettled(loops);
     },
-  };
-}
-
-/** Set before a wait, it ends that wait at once. */
-function makeWakeSignal() {
-  let controller = new AbortController();
-  return {
-    // With a reason, because the default one captures a stack trace on every call.
-    set: () => controller.signal.aborted || controller.abort('woken'),
-    reset: () => {
-      if (controller.signal.aborted) controller = new AbortController();
-    },
-    or: (stop: AbortSignal) => AbortSignal.any([controller.signal, stop]),
   };
 }
 

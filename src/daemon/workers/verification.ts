@@ -13,6 +13,7 @@ import {
 } from '../../db/leases.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
+import type { Wake } from '../../kernel/workers.ts';
 import { parseAnchor, type Verdict, verifyLedger } from '../../ledger/ledger.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { keptHeads } from '../../reports/reports.ts';
@@ -44,7 +45,7 @@ export function verificationWorker(deps: {
   daemon: Daemon;
   outbox: Outbox;
   intervalMs: number;
-  wake: (...names: string[]) => void;
+  wake: Wake;
 }): Worker {
   const { db, daemon, outbox, intervalMs, wake } = deps;
   return {

@@ -7,6 +7,7 @@ import type { Daemon } from '../../db/leases.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
+import type { Wake } from '../../kernel/workers.ts';
 import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
@@ -20,7 +21,7 @@ import type { Service } from '../service.ts';
 import { gaugesWorker } from './gauges.ts';
 import { housekeepingWorker } from './housekeeping.ts';
 import { sampleWorker } from './sample.ts';
-import { HEARTBEAT, type Worker } from './schedule.ts';
+import type { Worker } from './schedule.ts';
 import { verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
@@ -43,7 +44,7 @@ interface Deps {
   metrics: Metrics;
   /** Notified when events were numbered. */
   feed: Notifier;
-  wake: (...names: string[]) => void;
+  wake: Wake;
 }
 
 /** Every worker of the daemon's roles, in the order of the pipeline. */
@@ -74,7 +75,7 @@ const AWAY_MS = 500;
 function presenceWorkers({ config, heartbeat, observer }: Deps): Worker[] {
   return [
     {
-      name: HEARTBEAT,
+      name: 'heartbeat',
       intervalMs: config.daemon.heartbeat_timeout_ms / 3,
       pass: async (now) => ((await heartbeat.beat()) === 'away' ? now + AWAY_MS : undefined),
     },
