@@ -19,8 +19,8 @@ import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
 /** SQL that runs when it is awaited, and is a part of other SQL when it is one of its values. */
 export interface Sql {
-  /** An identifier. */
-  (name: string): postgres.Helper<string>;
+  /** Identifiers. */
+  (...names: [string, ...string[]]): postgres.Helper<string>;
   <T extends readonly (object | undefined)[] = postgres.Row[]>(
     text: TemplateStringsArray,
     ...values: readonly (postgres.SerializableParameter | postgres.Fragment)[]
@@ -235,7 +235,7 @@ function queryable(
   make: <T>(build: Build<T>) => Promise<T> | Statement<T>,
 ): Queryable {
   const tag = (first: string | TemplateStringsArray, ...values: readonly unknown[]) => {
-    if (typeof first === 'string') return client(first);
+    if (typeof first === 'string') return client(first, ...(values as never[]));
     return make((on) => {
       const parts = values.map((value) => (value instanceof Statement ? value.build(on) : value));
       return on(first, ...(parts as never[]));
