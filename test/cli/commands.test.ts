@@ -1,5 +1,4 @@
 /** The command line, run as a process against a served API. */
-import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +9,7 @@ import { makePartitions } from '../../src/db/partitions.ts';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { openApi, startServer, type TestApi } from '../api/rig.ts';
 import { ADDR_A, ADDR_B, accepted, aWrite } from '../api/writes.ts';
+import { endOf, startCommand } from '../harness/command.ts';
 import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { until } from '../harness/until.ts';
@@ -38,7 +38,6 @@ beforeAll(async () => {
   server = await startServer(api.api);
   folder = await mkdtemp(join(tmpdir(), 'tallyhook-export-'));
   environment = {
-    PATH: process.env.PATH,
     TALLYHOOK_URL: server.url,
     TALLYHOOK_KEY: await api.keyFor('admin'),
     DATABASE_URL: database.url,
@@ -51,25 +50,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const COMMAND = join(import.meta.dirname, '../../src/cli/tallyhook.ts');
+const runWith = (change: NodeJS.ProcessEnv, ...args: string[]) =>
+  endOf(startCommand({ ...environment, ...change }, args, { cwd: folder }));
 const run = (...args: string[]) => runWith({}, ...args);
-function runWith(
-  change: NodeJS.ProcessEnv,
-  ...args: string[]
-): Promise<{ code: number | null; out: string; err: string }> {
-  return new Promise((resolve) => {
-    const env = { ...environment, ...change };
-    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env });
-    let [out, err] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      err += text;
-    });
-    child.once('close', (code) => resolve({ code, out, err }));
-  });
-}
 
 describe('tallyhook export operations', () => {
   it('writes every operation once, in the columns of finance_v1.operations', async () => {

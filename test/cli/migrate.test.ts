@@ -1,5 +1,4 @@
 /** `tallyhook migrate`, and programs that are older or newer than the database. */
-import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
 import { migrate, readMigrations } from '../../src/db/migrate.ts';
 import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
+import { endOf, startCommand } from '../harness/command.ts';
 import { environmentOf } from '../harness/daemon.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -27,31 +27,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-interface Ended {
-  code: number | null;
-  out: string;
-  err: string;
-}
-
-function run(url: string, ...args: string[]): Promise<Ended> {
-  const file = args.length > 0 ? 'src/cli/tallyhook.ts' : 'src/main.ts';
-  const child = spawn(process.execPath, [file, ...args], {
-    cwd: ROOT,
-    env: {
-      ...environmentOf(url, 'http://127.0.0.1:9'),
-      PATH: process.env.PATH,
-      DATA_DIR: join(folder, 'never-made'),
-      PORT: '0',
-    },
-  });
-  const ended: Ended = { code: null, out: '', err: '' };
-  child.stdout.on('data', (bytes) => {
-    ended.out += bytes;
-  });
-  child.stderr.on('data', (bytes) => {
-    ended.err += bytes;
-  });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+function run(url: string, ...args: string[]) {
+  const env = environmentOf(url, 'http://127.0.0.1:9');
+  const unused = { DATA_DIR: join(folder, 'never-made'), PORT: '0' };
+  const program = args.length > 0 ? 'src/cli/tallyhook.ts' : 'src/main.ts';
+  return endOf(startCommand({ ...env, ...unused }, args, { program }));
 }
 
 /** A database that a program without the last migration made. */

@@ -2,19 +2,17 @@
  * From an external Postgres without a superuser to a running daemon: the logins that setup makes,
  * and the line that each obstacle is told with.
  */
-import { spawn } from 'node:child_process';
 import { connect as connectTcp, createServer } from 'node:net';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SESSION } from '../../src/db/access/session.ts';
 import { LOGINS } from '../../src/db/access/setup.ts';
 import { connect } from '../../src/db/connect.ts';
 import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
 import { makeApp } from '../harness/app.ts';
+import { endOf, startCommand } from '../harness/command.ts';
 import { createWorld, environmentOf, QUICK, spawnDaemon, type World } from '../harness/daemon.ts';
 import { listen } from '../harness/listen.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const PASSWORD = 'of-a-test';
 
 let world: World;
@@ -60,22 +58,14 @@ function printedUrl(before: string): string {
   return new RegExp(`^${before}(.*)$`, 'm').exec(printed)?.[1] ?? '';
 }
 
-function run(
-  file: string,
-  args: string[],
+async function run(
+  program: 'src/main.ts' | 'src/cli/tallyhook.ts',
+  args: readonly string[],
   env: Record<string, string> = {},
-): Promise<{ code: number | null; out: string }> {
-  const child = spawn(process.execPath, [file, ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent/never-made', ...env },
-  });
-  let out = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (bytes) => {
-      out += bytes;
-    });
-  }
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, out })));
+) {
+  const unused = { DATA_DIR: '/nonexistent/never-made' };
+  const { code, out, err } = await endOf(startCommand({ ...unused, ...env }, args, { program }));
+  return { code, out: out + err };
 }
 
 describe('The logins that setup makes with a login that is no superuser', () => {

@@ -1,14 +1,13 @@
 /** `tallyhook watch` and `watches`, run as processes against a served API. */
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openApi, startServer } from '../api/rig.ts';
 import { ADDR_A } from '../api/writes.ts';
+import { endOf, startCommand } from '../harness/command.ts';
 import { useDatabase } from '../harness/database.ts';
 
-const COMMAND = join(import.meta.dirname, '../../src/cli/tallyhook.ts');
 const database = await useDatabase();
 let server: Awaited<ReturnType<typeof startServer>>;
 let folder: string;
@@ -19,7 +18,7 @@ beforeAll(async () => {
   server = await startServer(api.api);
   folder = await mkdtemp(join(tmpdir(), 'tallyhook-watches-'));
   const key = await api.keyFor('manage', 'read');
-  env = { PATH: process.env.PATH, TALLYHOOK_URL: server.url, TALLYHOOK_KEY: key };
+  env = { TALLYHOOK_URL: server.url, TALLYHOOK_KEY: key };
 });
 afterAll(async () => {
   await server.close();
@@ -30,24 +29,7 @@ beforeEach(async () => {
   await database.owner.sql`delete from tallyhook.targets`;
 });
 
-function run(
-  args: string[],
-  input = '',
-): Promise<{ code: number | null; out: string; err: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env });
-    let [out, err] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      err += text;
-    });
-    child.stdin.end(input);
-    child.once('close', (code) => resolve({ code, out, err }));
-  });
-}
-
+const run = (args: string[], input = '') => endOf(startCommand(env, args, { cwd: folder, input }));
 const addr = (n: number) => `0x${String(n).padStart(40, '0')}`;
 
 describe('tallyhook watches', () => {

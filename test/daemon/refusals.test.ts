@@ -2,28 +2,19 @@
  * Bad settings, bad bodies, wrong addresses, wrong amounts, unknown ids, huge bodies: each is
  * refused with a clear line or a clear document, and nothing is half-written.
  */
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { endOf, startCommand } from '../harness/command.ts';
 import { exchanged } from '../harness/nonsense.ts';
 import { useRig } from '../harness/rig.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const rig = useRig();
 const { app } = rig;
 
-/** Starts with this environment and answers what was printed and the exit code. */
-function start(env: Record<string, string>): Promise<{ out: string; code: number | null }> {
-  const child = spawn(process.execPath, ['src/main.ts'], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent/never-made', ...env },
-  });
-  let out = '';
-  child.stdout.on('data', (bytes) => {
-    out += bytes;
-  });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ out, code })));
-}
+/** Starts a daemon that must refuse to. */
+const start = (env: Record<string, string>) =>
+  endOf(
+    startCommand({ DATA_DIR: '/nonexistent/never-made', ...env }, [], { program: 'src/main.ts' }),
+  );
 
 describe('a bad setting', () => {
   it.each([

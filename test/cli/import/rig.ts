@@ -1,5 +1,4 @@
 /** An API with its ledger, and `tallyhook import` run as a process against it. */
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,15 +6,8 @@ import { afterAll, beforeAll } from 'vitest';
 import { openingId, requestPosting } from '../../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../../src/operations/operations.ts';
 import { openApi, startServer, type TestApi } from '../../api/rig.ts';
+import { type Ended, endOf, startCommand } from '../../harness/command.ts';
 import { createDatabase, type TestDatabase } from '../../harness/database.ts';
-
-const COMMAND = join(import.meta.dirname, '../../../src/cli/tallyhook.ts');
-
-export interface Ran {
-  code: number | null;
-  out: string;
-  err: string;
-}
 
 /** Opens it before the first test of a file. Use it inside tests only. */
 export function useImports() {
@@ -32,7 +24,7 @@ export function useImports() {
     rig.server = await startServer(rig.api.api);
     rig.folder = await mkdtemp(join(tmpdir(), 'tallyhook-import-'));
     const key = await rig.api.keyFor('manage', 'read');
-    rig.env = { PATH: process.env.PATH, TALLYHOOK_URL: rig.server.url, TALLYHOOK_KEY: key };
+    rig.env = { TALLYHOOK_URL: rig.server.url, TALLYHOOK_KEY: key };
   });
   afterAll(async () => {
     await rig.server?.close();
@@ -41,21 +33,9 @@ export function useImports() {
   });
 
   return Object.assign(rig, {
-    start(...args: string[]) {
-      return spawn(process.execPath, [COMMAND, 'import', ...args], rigOptions(rig));
-    },
-    async run(...args: string[]): Promise<Ran> {
-      const child = this.start(...args);
-      let [out, err] = ['', ''];
-      child.stdout.setEncoding('utf8').on('data', (text) => {
-        out += text;
-      });
-      child.stderr.setEncoding('utf8').on('data', (text) => {
-        err += text;
-      });
-      return new Promise((resolve) => {
-        child.once('close', (code) => resolve({ code, out, err }));
-      });
+    start: (...args: string[]) => startCommand(rig.env, ['import', ...args], { cwd: rig.folder }),
+    run(...args: string[]): Promise<Ended> {
+      return endOf(this.start(...args));
     },
     write(name: string, lines: readonly (object | string)[]): Promise<void> {
       const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
@@ -87,8 +67,4 @@ export function useImports() {
       return rows[0]?.n ?? 0;
     },
   });
-}
-
-function rigOptions({ folder, env }: { folder: string; env: NodeJS.ProcessEnv }) {
-  return { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'] };
 }
