@@ -3,29 +3,21 @@
  * and its health check with its environment. The files for Compose and Kubernetes as documents.
  */
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../src/daemon/daemon.ts';
-import { createWorld, environmentOf, type World } from './harness/daemon.ts';
+import { environmentOf } from './harness/daemon.ts';
+import { useFolder } from './harness/folder.ts';
+import { useWorld } from './harness/rig.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const run = promisify(execFile);
-let world: World;
-let app: string;
-
-beforeAll(async () => {
-  world = await createWorld();
-  app = await mkdtemp(join(tmpdir(), 'tallyhook-image-'));
-});
-afterAll(async () => {
-  await world?.close();
-  await rm(app, { recursive: true, force: true });
-});
+const world = await useWorld();
+const app = useFolder();
 
 it('The image starts with its command, becomes healthy, and stops on its signal', async () => {
   const lines = (await readFile(join(ROOT, 'Dockerfile'), 'utf8'))

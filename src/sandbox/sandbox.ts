@@ -21,10 +21,10 @@ import { type Control, makeControl } from './control/control.ts';
 import { makeControlSurface } from './control/http.ts';
 import { buildApp, unreadable } from './http/app.ts';
 import { makePipeline } from './http/pipeline.ts';
-import { noChangeLog, openChangeLog, readChangeLog } from './state/change-log.ts';
 import type { Settings } from './state/records.ts';
 import { makeRequestLog } from './state/request-log.ts';
 import { insertSeedData, REDIRECT_URIS } from './state/seed-data.ts';
+import { noStore, openStore } from './state/store.ts';
 import { type Switches, switchesSchema } from './state/switches.ts';
 import { makeWorld, type World } from './world.ts';
 
@@ -45,7 +45,7 @@ export interface SandboxOptions {
   host?: string;
   /** Default 0, which picks a free port. */
   port?: number;
-  /** The folder of the change log; without it, the world is in memory only. */
+  /** The folder of the stored world; without it, the world is in memory only. */
   directory?: string;
   clock: Clock;
   log?: Log;
@@ -70,8 +70,7 @@ export interface Sandbox {
   /** The next write of an app that makes some itself. */
   sampleWrite(): SampleWrite | undefined;
   /**
-   * Waits so long for answers, cuts all connections and closes the change log; a second call has
-   * no effect.
+   * Waits so long for answers, cuts all connections and closes the store; a second call has no effect.
    * @param drainMs default 0
    */
   close(drainMs?: number): Promise<void>;
@@ -80,7 +79,7 @@ export interface Sandbox {
 /**
  * Starts a sandbox. A world in the directory continues and keeps its seed; switches in the options
  * replace its own.
- * @throws Failure `bad_setting` for a damaged change log; the error of `listen`
+ * @throws Failure `bad_setting` for damaged data; the error of `listen`
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const world = openWorld(options);
@@ -144,10 +143,9 @@ function openWorld(options: SandboxOptions): World {
     client_id: clientId,
     client_secret: clientSecret,
   };
-  const lines = directory === undefined ? [] : readChangeLog(directory);
-  const changeLog = directory === undefined ? noChangeLog : openChangeLog(directory);
-  const world = makeWorld(app, clock, changeLog, settings, lines);
-  if (lines.length === 0) {
+  const store = directory === undefined ? noStore : openStore(directory);
+  const world = makeWorld(app, clock, store, settings);
+  if (world.isNew) {
     world.clear(settings);
     insertSeedData(world);
   } else {

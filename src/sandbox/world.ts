@@ -1,15 +1,15 @@
 /**
  * The state of the simulated service: records, clock, timers, history. It knows no rule of the
  * service. The same seed, calls and clock give the same state, because hashes, addresses and draws
- * derive from the seed and counters. A change is in the change log when `commit` returns.
+ * derive from the seed and counters. A change is in the store when `commit` returns.
  */
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { faultRowSchema } from './faults/kinds.ts';
 import { makeRateLimit } from './faults/rate-limit.ts';
-import type { ChangeLog } from './state/change-log.ts';
 import { type History, makeHistory } from './state/history.ts';
 import * as records from './state/records.ts';
+import type { Store } from './state/store.ts';
 import { makeTableSet, type Table, type TableSet } from './state/tables.ts';
 import { makeTimers } from './state/timers.ts';
 import { makeTransferTotals } from './state/transfer-totals.ts';
@@ -43,19 +43,13 @@ const NO_EFFECT = {
 };
 
 /**
- * Makes an empty world, or the one that the committed lines describe.
+ * Makes the world that the store has.
  * @param initial the settings that a reset restores
  */
-export function makeWorld(
-  app: App,
-  clock: Clock,
-  changeLog: ChangeLog,
-  initial: records.Settings,
-  lines: readonly unknown[],
-) {
+export function makeWorld(app: App, clock: Clock, store: Store, initial: records.Settings) {
   let at: Instant = Number.NEGATIVE_INFINITY;
   const history = makeHistory(() => at);
-  const tableSet = makeTableSet(changeLog);
+  const tableSet = makeTableSet(store);
   const tables = makeTables(tableSet, history);
   const { count, next } = makeCounters(tableSet.table('counters', records.counterSchema));
   const singles = tableSet.table('settings', records.settingsSchema);
@@ -64,7 +58,7 @@ export function makeWorld(
     transferTotals: makeTransferTotals(),
     rateLimit: makeRateLimit(),
   };
-  tableSet.load(lines);
+  const isNew = tableSet.load() === 0;
   history.clear();
   for (const effect of tables.effects.values()) memory.transferTotals.add(effect);
   const settings = () => singles.get('world') ?? initial;
@@ -72,6 +66,8 @@ export function makeWorld(
   return {
     app,
     initial,
+    /** Nothing was stored; the caller clears it and inserts the seed data. */
+    isNew,
     ...tables,
     ...memory,
     settings,
@@ -112,7 +108,7 @@ export function makeWorld(
       singles.put('world', fresh);
       at = clock.now() + fresh.offset_ms;
     },
-    close: () => changeLog.close(),
+    close: () => store.close(),
   };
 }
 

@@ -1,6 +1,5 @@
 /** The command line, run as a process against a served API. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,6 +10,7 @@ import { openApi, startServer, type TestApi } from '../api/rig.ts';
 import { ADDR_A, ADDR_B, accepted, aWrite } from '../api/writes.ts';
 import { endOf, startCommand } from '../harness/command.ts';
 import { useDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { until } from '../harness/until.ts';
 import { openLedgerOfInserted } from '../ledger/fixture.ts';
@@ -20,7 +20,7 @@ const COUNT = 503;
 const database = await useDatabase();
 let api: TestApi;
 let server: Awaited<ReturnType<typeof startServer>>;
-let folder: string;
+const folder = useFolder();
 let environment: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
@@ -36,7 +36,6 @@ beforeAll(async () => {
   if (first && 'id' in first)
     await api.operations.conclude(accepted(first.id, HUGE, api.deps.clock.now()));
   server = await startServer(api.api);
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-export-'));
   environment = {
     TALLYHOOK_URL: server.url,
     TALLYHOOK_KEY: await api.keyFor('admin'),
@@ -45,10 +44,7 @@ beforeAll(async () => {
     MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
   };
 });
-afterAll(async () => {
-  await server.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 
 const runWith = (change: NodeJS.ProcessEnv, ...args: string[]) =>
   endOf(startCommand({ ...environment, ...change }, args, { cwd: folder }));

@@ -3,14 +3,14 @@
  * `HLEDGER_WRITES=100000` makes a ledger of that size; it takes minutes.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { runCommand } from '../harness/command.ts';
 import { environmentOf } from '../harness/daemon.ts';
 import { useDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import {
@@ -31,7 +31,7 @@ const SEED = 3;
 /** The write whose number becomes known after it was posted. */
 const LATE = 7;
 const database = await useDatabase();
-let folder: string;
+const folder = useFolder();
 let file: string;
 
 /** Gives on several days, some reported days later, with texts that look like syntax. */
@@ -48,13 +48,11 @@ beforeAll(async () => {
   }
   await database.owner.sql`
     update tallyhook.operations set tx_app_no = 1, tx_log_no = 4711 where id = ${`op_${LATE}`}`;
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-hledger-'));
   file = join(folder, 'ledger.journal');
   const environment = environmentOf(database.url, 'http://127.0.0.1:9');
   const args = ['export', 'ledger', '--format', 'hledger', '--out', file];
   expect((await runCommand(environment, ...args)).code).toBe(0);
 }, TIMEOUT_MS);
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 function writeOf(n: number, now: number) {
   const at = now - (n % 5 === 0 ? 3 * DAY_MS : 0);

@@ -1,30 +1,24 @@
 /** `tallyhook migrate`, and programs that are older or newer than the database. */
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
 import { migrate, readMigrations } from '../../src/db/migrate.ts';
-import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
+import { useEmptyDatabases } from '../db/empty-database.ts';
 import { endOf, startCommand } from '../harness/command.ts';
 import { environmentOf } from '../harness/daemon.ts';
+import { useFolder } from '../harness/folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-let databases: EmptyDatabases;
-let folder: string;
+const databases = useEmptyDatabases();
+const folder = useFolder();
 let tags: string[];
 let last: string;
 
 beforeAll(async () => {
-  databases = emptyDatabases();
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-migrations-'));
   tags = (await readMigrations()).map(({ tag }) => tag);
   last = tags.at(-1) ?? '';
-});
-afterAll(async () => {
-  await databases.drop();
-  await rm(folder, { recursive: true, force: true });
 });
 
 function run(url: string, ...args: string[]) {

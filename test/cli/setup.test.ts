@@ -7,24 +7,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SESSION } from '../../src/db/access/session.ts';
 import { LOGINS } from '../../src/db/access/setup.ts';
 import { connect } from '../../src/db/connect.ts';
-import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
+import { emptyDatabases } from '../db/empty-database.ts';
 import { makeApp } from '../harness/app.ts';
 import { endOf, startCommand } from '../harness/command.ts';
-import { createWorld, environmentOf, QUICK, spawnDaemon, type World } from '../harness/daemon.ts';
+import { environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
 import { listen } from '../harness/listen.ts';
+import { useWorld } from '../harness/rig.ts';
 
 const PASSWORD = 'of-a-test';
 
-let world: World;
-let databases: EmptyDatabases;
+const world = await useWorld();
+const databases = emptyDatabases();
 /** Database of a login that may create roles and is no superuser. */
 let admin: string;
 /** What setup printed. */
 let printed: string;
 
 beforeAll(async () => {
-  databases = emptyDatabases();
-  world = await createWorld();
   const role = `admin_${process.pid}`;
   for (const login of LOGINS) await databases.run(`drop role if exists ${login}`);
   await databases.run(`create role ${role} login createrole password '${PASSWORD}'`);
@@ -37,7 +36,6 @@ beforeAll(async () => {
   printed = out;
 });
 afterAll(async () => {
-  await world?.close();
   await databases.drop();
   const server = emptyDatabases();
   const { username } = new URL(admin);

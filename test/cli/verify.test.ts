@@ -1,18 +1,18 @@
 /** `tallyhook verify` and `export ledger`, as an auditor runs them. */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../harness/command.ts';
 import { environmentOf } from '../harness/daemon.ts';
 import { useDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 import { nthPosting, post } from '../ledger/raw-posting.ts';
 
 const database = await useDatabase();
 const CHAIN = join(import.meta.dirname, '../../src/ledger/chain');
-let folder: string;
+const folder = useFolder();
 let file: string;
 let head: string;
 
@@ -26,13 +26,11 @@ beforeAll(async () => {
       values ('op_1', 'recorded', now(), ${`intent ${n}`}, '{"balance":12345678901234567890}')`;
     await post(database.db, nthPosting(n));
   }
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-verify-'));
   file = join(folder, 'ledger.jsonl');
   expect(await run('export', 'ledger', '--out', file)).toEqual({ code: 0, text: '' });
   const end = (await readFile(file, 'utf8')).trim().split('\n').at(-1) ?? '';
   ({ head } = JSON.parse(end));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('verify', () => {
   it('An unchanged ledger is verified, and its head is printed', async () => {

@@ -1,29 +1,25 @@
 /** `tallyhook watch` and `watches`, run as processes against a served API. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openApi, startServer } from '../api/rig.ts';
 import { ADDR_A } from '../api/writes.ts';
 import { endOf, startCommand } from '../harness/command.ts';
 import { useDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 
 const database = await useDatabase();
 let server: Awaited<ReturnType<typeof startServer>>;
-let folder: string;
+const folder = useFolder();
 let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   const api = await openApi(database.db);
   server = await startServer(api.api);
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-watches-'));
   const key = await api.keyFor('manage', 'read');
   env = { TALLYHOOK_URL: server.url, TALLYHOOK_KEY: key };
 });
-afterAll(async () => {
-  await server.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 beforeEach(async () => {
   await database.owner.sql`delete from tallyhook.watches`;
   await database.owner.sql`delete from tallyhook.targets`;

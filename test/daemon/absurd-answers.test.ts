@@ -8,20 +8,14 @@ import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  QUICK,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { type DaemonProcess, environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
 import { closeServer, listen } from '../harness/listen.ts';
+import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
 type Rewrite = (answer: string) => string;
 
-let world: World;
+const world = await useWorld();
 let daemon: DaemonProcess;
 let app: App;
 /** What is changed in the answers to paths that contain the text. */
@@ -45,7 +39,6 @@ const service = createServer(async (incoming, outgoing) => {
 });
 
 beforeAll(async () => {
-  world = await createWorld();
   const url = `http://127.0.0.1:${await listen(service)}`;
   daemon = await spawnDaemon(environmentOf(world.database.url, url), QUICK);
   app = makeApp(() => daemon.url);
@@ -53,7 +46,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon?.kill();
   await closeServer(service);
-  await world?.close();
 });
 
 /** The member of a JSON object, replaced as text. */

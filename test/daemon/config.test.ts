@@ -1,12 +1,12 @@
 /** Loading of the configuration: defaults, precedence, and one line for each invalid value. */
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { type Environment, loadConfig } from '../../src/daemon/config/config.ts';
 import { DEFINED, treeOf } from '../../src/daemon/config/settings.ts';
+import { useFolder } from '../harness/folder.ts';
 import { defaultYaml, settingsPage } from './settings-text.ts';
 
 const DEFAULTS = join(import.meta.dirname, '../../config/default.yaml');
@@ -19,11 +19,7 @@ const SERVICE = {
   UPSTREAM_CLIENT_SECRET: 'hush-secret',
 };
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-config-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = useFolder();
 
 let files = 0;
 async function fileOf(text: string): Promise<Environment> {

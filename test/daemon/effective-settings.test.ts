@@ -1,9 +1,9 @@
 /** What people are shown of the configuration. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/daemon/config/config.ts';
+import { useFolder } from '../harness/folder.ts';
 
 const SECRETS = {
   DATABASE_URL: 'postgres://someone:hush-database@db.example/tallyhook',
@@ -22,8 +22,7 @@ const SERVICE = {
 };
 
 const ADDR = `0x${'0'.repeat(40)}`;
-const folder = mkdtempSync(join(tmpdir(), 'tallyhook-effective-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 
 function effective(env: Record<string, string>, overrides: object = {}) {
   return new Map(loadConfig(env, overrides).effective.map((row) => [row.name, row]));

@@ -1,16 +1,13 @@
 /** The admin key that the first start generates. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { runCommand } from '../harness/command.ts';
-import { createWorld, environmentOf, QUICK, spawnDaemon, type World } from '../harness/daemon.ts';
+import { environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
+import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(() => world?.close());
+const world = await useWorld();
 
 it('A first start that fails on a busy port loses no key: the next one shows it', async () => {
   const { ADMIN_KEY: _, ...env } = environmentOf(world.database.url, world.sandbox.url);

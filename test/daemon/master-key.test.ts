@@ -1,6 +1,5 @@
 /** The master key: a wrong one refuses the start, and it can be replaced. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/daemon/daemon.ts';
@@ -9,32 +8,18 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeApp } from '../harness/app.ts';
 import { runCommand } from '../harness/command.ts';
-import {
-  createWorld,
-  environmentOf,
-  QUICK,
-  spawnDaemon,
-  startDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { environmentOf, QUICK, spawnDaemon, startDaemon } from '../harness/daemon.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 import { startReceiver } from '../harness/receiver.ts';
+import { useWorld } from '../harness/rig.ts';
 
 const keyOf = (byte: number) => Buffer.alloc(32, byte).toString('base64');
 /** The key of the harness. */
 const PRESENT = keyOf(7);
 const NEW = keyOf(8);
-let world: World;
-let folder: string;
-
-beforeAll(async () => {
-  world = await createWorld();
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-key-'));
-});
-afterAll(async () => {
-  await world?.close();
-  await rm(folder, { recursive: true, force: true });
-});
+const world = await useWorld();
+const folder = useFolder();
 
 /** Runs a command on the world; returns its exit code and the lines it printed. */
 function run(keys: Record<string, string>, ...args: string[]) {

@@ -3,29 +3,22 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeApp } from '../harness/app.ts';
 import { BUCKET_KEYS, type Bucket, startBucket } from '../harness/bucket.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { type DaemonProcess, environmentOf, spawnDaemon } from '../harness/daemon.ts';
+import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
-let world: World;
+const world = await useWorld();
 let bucket: Bucket;
 let daemon: DaemonProcess;
 const app = makeApp(() => daemon.url);
 const { accessKeyId, secretAccessKey } = BUCKET_KEYS;
 
 beforeAll(async () => {
-  world = await createWorld();
   bucket = await startBucket('us-east-1', systemClock);
 });
 afterAll(async () => {
   await daemon?.kill();
   await bucket?.close();
-  await world?.close();
 });
 
 async function start(secret: string): Promise<void> {

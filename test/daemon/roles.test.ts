@@ -2,24 +2,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
 import { runCommand } from '../harness/command.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  QUICK,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { type DaemonProcess, environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
-import { operationIdOf } from '../harness/rig.ts';
+import { operationIdOf, useWorld } from '../harness/rig.ts';
 
-let world: World;
+const world = await useWorld();
 let receiver: Receiver;
 const daemons: DaemonProcess[] = [];
 let [gateway, api, delivery]: App[] = [];
 
 beforeAll(async () => {
-  world = await createWorld();
   receiver = await startReceiver();
   const env = environmentOf(world.database.url, world.sandbox.url);
   for (const roles of ['gateway', 'api, workers', 'delivery'])
@@ -29,7 +21,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(daemons.map((daemon) => daemon.kill()));
   await receiver?.close();
-  await world?.close();
 });
 
 async function spawnGateways(count: number): Promise<void> {

@@ -1,22 +1,12 @@
 /** SIGTERM to a real process: what was in flight is answered, and nothing new is begun. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import {
-  ADMIN_KEY,
-  createWorld,
-  type DaemonProcess,
-  QUICK,
-  startDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { afterEach, expect, it } from 'vitest';
+import { ADMIN_KEY, type DaemonProcess, QUICK, startDaemon } from '../harness/daemon.ts';
+import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-}, 60_000);
-afterAll(() => world.close());
+const world = await useWorld();
 
 const daemons: DaemonProcess[] = [];
 afterEach(async () => {

@@ -2,16 +2,10 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeApp } from '../harness/app.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { type DaemonProcess, environmentOf, spawnDaemon } from '../harness/daemon.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
-import { operationIdOf } from '../harness/rig.ts';
+import { operationIdOf, useWorld } from '../harness/rig.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
@@ -24,7 +18,7 @@ interface ReceivedSpan {
   attributes: { key: string; value: Record<string, unknown> }[];
 }
 
-let world: World;
+const world = await useWorld();
 let collector: Receiver;
 let daemon: DaemonProcess;
 /** What the service was sent as `traceparent`. */
@@ -42,7 +36,6 @@ const relay = createServer(async (incoming, outgoing) => {
 });
 
 beforeAll(async () => {
-  world = await createWorld();
   collector = await startReceiver();
   const service = `http://127.0.0.1:${await listen(relay)}`;
   daemon = await spawnDaemon(
@@ -59,7 +52,6 @@ afterAll(async () => {
   await daemon?.kill();
   await closeServer(relay);
   await collector?.close();
-  await world?.close();
 });
 
 it('A write is one trace from the app to the service, and its deliveries are spans', async () => {

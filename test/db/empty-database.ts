@@ -1,7 +1,8 @@
 /** Empty databases on the test server, for what must begin before the first migration. */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
-import { inject } from 'vitest';
+import { afterAll, inject } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
 
 export interface EmptyDatabases {
   /**
@@ -12,6 +13,13 @@ export interface EmptyDatabases {
   /** Runs one statement as the owner of the server. */
   run(statement: string): Promise<unknown>;
   drop(): Promise<void>;
+}
+
+/** Drops what is made after the tests of a file. */
+export function useEmptyDatabases(): EmptyDatabases {
+  const databases = emptyDatabases();
+  afterAll(() => databases.drop());
+  return databases;
 }
 
 export function emptyDatabases(): EmptyDatabases {
@@ -33,4 +41,14 @@ export function emptyDatabases(): EmptyDatabases {
       await server.end();
     },
   };
+}
+
+/** Works on a connection of its own. */
+export async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
+  const db = connect({ url, max: 1 });
+  try {
+    return await work(db);
+  } finally {
+    await db.end();
+  }
 }

@@ -1,21 +1,17 @@
 /** What tells a restored or copied database, and a promoted one, from the recorded one. */
-import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { differenceOf, type Identity, readIdentity } from '../../src/db/checks/identity.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useFolder } from '../harness/folder.ts';
 
 let database: TestDatabase;
-let folder: string;
+const folder = useFolder();
 beforeAll(async () => {
   database = await createDatabase();
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-identity-'));
 });
-afterAll(async () => {
-  await database.drop();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => database.drop());
 
 const KNOWN: Identity = { system: '1', oid: '2', table: '4', timeline: '00000001', file: '3' };
 

@@ -2,41 +2,27 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { FINANCE, WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { compareSchema, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
+import { useFolder } from '../harness/folder.ts';
 import { until } from '../harness/until.ts';
-import { type EmptyDatabases, emptyDatabases } from './empty-database.ts';
+import { over, useEmptyDatabases } from './empty-database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const DRIZZLE = join(import.meta.dirname, '../../drizzle');
-let databases: EmptyDatabases;
-let folder: string;
+const databases = useEmptyDatabases();
+const folder = useFolder();
 let tags: string[];
 /** Migrated once, for all tests that only read it. */
 let migrated: string;
 let empty: string;
 
 beforeAll(async () => {
-  databases = emptyDatabases();
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-migrations-'));
   await cp(DRIZZLE, folder, { recursive: true });
   tags = (await readMigrations()).map(({ tag }) => tag);
 });
-afterAll(async () => {
-  await databases.drop();
-  await rm(folder, { recursive: true, force: true });
-});
-
-async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
-  const db = connect({ url, max: 1 });
-  try {
-    return await work(db);
-  } finally {
-    await db.end();
-  }
-}
 
 /** A copy of the migrations, for one test. */
 async function copyOf<T>(work: (folder: string) => Promise<T>): Promise<T> {

@@ -7,18 +7,11 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkGuards } from '../../src/db/checks/guards.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
 import { migrate, missingMigrations } from '../../src/db/migrate.ts';
 import { type App, makeApp } from '../harness/app.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  QUICK,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
-import { type EmptyDatabases, emptyDatabases } from './empty-database.ts';
+import { type DaemonProcess, environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
+import { useWorld } from '../harness/rig.ts';
+import { over, useEmptyDatabases } from './empty-database.ts';
 import { archive, readFinance, unarchive } from './releases/archive.ts';
 import { KEPT_AMOUNT, KEPT_KEY, makeTraffic } from './releases/traffic.ts';
 
@@ -35,26 +28,8 @@ interface Release {
   finance: Record<string, string[]>;
 }
 
-let databases: EmptyDatabases;
-let world: World;
-
-beforeAll(async () => {
-  databases = emptyDatabases();
-  world = await createWorld();
-});
-afterAll(async () => {
-  await world.close();
-  await databases.drop();
-});
-
-async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
-  const db = connect({ url, max: 1 });
-  try {
-    return await work(db);
-  } finally {
-    await db.end();
-  }
-}
+const databases = useEmptyDatabases();
+const world = await useWorld();
 
 async function present(): Promise<Release> {
   const url = await databases.make();

@@ -3,19 +3,19 @@
  * and docs/: from nothing to a verified webhook, then a backup under traffic, restored on another
  * server. The commands are those of these documents.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
+import { useFolder } from '../harness/folder.ts';
 import { type PasswordServer, startPasswordServer } from '../harness/postgres-programs.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
 import { execute } from '../harness/temporary-server.ts';
 import { command, type Environment, type Started, shell, start } from './shell.ts';
 
 const PASSWORD = 'of-the-test';
-let folder: string;
+const folder = useFolder();
 let servers: PasswordServer[];
 let receiver: Receiver;
 let daemon: Started | undefined;
@@ -24,7 +24,6 @@ let env: Environment;
 let app: App;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-newcomer-'));
   servers = [await startPasswordServer(PASSWORD), await startPasswordServer(PASSWORD)];
   receiver = await startReceiver();
 });
@@ -32,7 +31,6 @@ afterAll(async () => {
   await daemon?.stop();
   await receiver?.close();
   for (const server of servers ?? []) await server.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** An empty database owned by a login that may create roles, as a managed Postgres gives it. */

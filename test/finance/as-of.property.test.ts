@@ -4,29 +4,20 @@
  * balances_as_of, trial_balance, wallet_statement, movements_daily, the API and the report.
  */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { FINANCE } from '../../src/db/access/roles.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { trialBalancePage } from '../../src/ledger/ledger.ts';
-import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from '../reports/world.ts';
+import { addr, type Columns, DAY, HOUR, START } from '../reports/world.ts';
+import { useFinance } from './rig.ts';
 
-let world: World;
-let finance: Db;
+const { world, finance } = await useFinance();
 beforeAll(async () => {
-  world = await makeWorld();
-  finance = connect({ url: world.url, role: FINANCE, max: 1 });
   // Wallet 1 is known from before all instants, wallet 2 from one of them on, wallet 4 never.
   await world.open(addr(1), 1_000n, START - DAY);
   await world.open(addr(2), 500n, START);
   await world.open(addr(3), 0n, START + HOUR);
   await world.post();
 });
-afterAll(async () => {
-  await finance?.end();
-  await world?.drop();
-});
-
 const WALLETS = [1, 2, 3, 4].map(addr);
 /** Midnights of Seoul and UTC, and the milliseconds around one. */
 const INSTANTS = [START - 9 * HOUR, START - 1, START, START + 1, START + HOUR];

@@ -1,11 +1,10 @@
 /** The examples of docs/finance.md, run with the login of finance alone. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { FINANCE } from '../../src/db/access/roles.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addr, DAY, HOUR, makeWorld, type World } from '../reports/world.ts';
+import { addr, DAY, HOUR } from '../reports/world.ts';
+import { useFinance } from './rig.ts';
 
 const DOCUMENT = readFileSync(join(import.meta.dirname, '../../docs/finance.md'), 'utf8');
 const EXAMPLES = DOCUMENT.split('\n')
@@ -14,12 +13,10 @@ const EXAMPLES = DOCUMENT.split('\n')
   .join(' ')
   .match(/select [^;]*;/g);
 
-let world: World;
-let finance: Db;
+const { world, finance } = await useFinance();
 const ids: Record<string, string> = {};
 
 beforeAll(async () => {
-  world = await makeWorld();
   const [row] = await world.owner.sql<{ now: number }[]>`select now() as now`;
   const now = row?.now ?? 0;
   const give = (name: string, at: number, columns: object = {}) => {
@@ -40,13 +37,7 @@ beforeAll(async () => {
   await give('lost', now - 40 * DAY, { ...lost, reason_type: 'bonus', amount: 2 });
   await give('unknown', now + HOUR, { ...lost, state: 'unknown', owner: 'shop', amount: 3 });
   await world.post();
-  finance = connect({ url: world.url, role: FINANCE, max: 1 });
 });
-afterAll(async () => {
-  await finance.end();
-  await world.drop();
-});
-
 /** The rows of the only example that contains this text. */
 async function rowsOf(text: string): Promise<Record<string, unknown>[]> {
   const found = (EXAMPLES ?? []).filter((example) => example.includes(text));

@@ -1,24 +1,10 @@
 /** Which tokens a wallet held at an instant, by the movements of NFTs. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { FINANCE } from '../../src/db/access/roles.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
+import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addr, HOUR, makeWorld, START, type World } from '../reports/world.ts';
+import { addr, HOUR, START } from '../reports/world.ts';
+import { useFinance } from './rig.ts';
 
-let world: World;
-let finance: Db;
-beforeAll(async () => {
-  world = await makeWorld();
-  finance = connect({ url: world.url, role: FINANCE, max: 1 });
-});
-afterAll(async () => {
-  await finance.end();
-  await world.drop();
-});
-
-type Row = Record<string, unknown>;
-const read = (text: string) =>
-  finance.sql.unsafe(`select * from finance_v1.${text}`) as Promise<Row[]>;
+const { world, read } = await useFinance();
 
 it('The tokens that a wallet held are those of the movements that took effect before and stand', async () => {
   const [ann, bob] = [addr(21), addr(22)];

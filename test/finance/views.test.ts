@@ -1,7 +1,5 @@
 /** The views of finance_v1 agree with the ledger and with each other. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FINANCE } from '../../src/db/access/roles.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
+import { describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import {
   listMovements,
@@ -10,22 +8,10 @@ import {
   trialBalancePage,
 } from '../../src/ledger/ledger.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
-import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from '../reports/world.ts';
+import { addr, balancedWorld, DAY, HOUR, HUGE, START } from '../reports/world.ts';
+import { useFinance } from './rig.ts';
 
-let world: World;
-let finance: Db;
-beforeAll(async () => {
-  world = await balancedWorld();
-  finance = connect({ url: world.url, role: FINANCE, max: 2 });
-});
-afterAll(async () => {
-  await finance.end();
-  await world.drop();
-});
-
-type Row = Record<string, unknown>;
-const read = (text: string) =>
-  finance.sql.unsafe(`select * from finance_v1.${text}`) as Promise<Row[]>;
+const { world, finance, read } = await useFinance(balancedWorld());
 
 describe('Balances', () => {
   it('The trial balance equals that of the ledger for any two times', async () => {
@@ -91,7 +77,7 @@ it('Movements are counted on the local day', async () => {
   await world.post();
   const daily = async (zone: string) =>
     (
-      await finance.sql<Row[]>`
+      await finance.sql<Record<string, unknown>[]>`
       select day::text, kind, operations, amount, fees
       from finance_v1.movements_daily(null, null, ${zone}) where reason_type = 'late'`
     )[0];

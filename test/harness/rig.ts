@@ -30,6 +30,13 @@ export interface Rig {
   effects(amount: number | bigint): Effect[];
 }
 
+/** A sandbox and a database for the tests of one file, closed after them. */
+export async function useWorld(): Promise<World> {
+  const world = await createWorld();
+  afterAll(() => world.close());
+  return world;
+}
+
 /** Registers the hooks. Use the rig inside tests only. */
 export function useRig(settings: object = {}): Rig {
   const opened = {} as Pick<Rig, 'world' | 'daemon'> & { receiver?: Promise<Receiver> };

@@ -2,29 +2,23 @@
  * Promise 14. A database is copied while a write waits in it; the original goes on, and the copy is
  * started in its place, as after the restore of a backup.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
 import { type App, makeApp } from '../harness/app.ts';
 import { runCommand } from '../harness/command.ts';
-import {
-  createWorld,
-  type DaemonProcess,
-  environmentOf,
-  QUICK,
-  spawnDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { type DaemonProcess, environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
+import { useFolder } from '../harness/folder.ts';
+import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
 const QUEUED = 5_001;
 const AFTER = 5_002;
 const EXPIRING = 5_003;
-let world: World;
-let folder: string;
+const world = await useWorld();
+const folder = useFolder();
 let daemon: DaemonProcess;
 let app: App;
 let server: postgres.Sql;
@@ -84,18 +78,14 @@ async function passes() {
 }
 
 beforeAll(async () => {
-  world = await createWorld();
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-restored-'));
   server = postgres(inject('serverUrl'), { max: 1, onnotice: () => {} });
   url = world.database.url;
 });
 afterAll(async () => {
   await daemon?.kill();
-  await world?.close();
   const name = new URL(world.database.url).pathname.slice(1);
   await server.unsafe(`drop database if exists ${name}_copy with (force)`);
   await server.end();
-  await rm(folder, { recursive: true, force: true });
 });
 
 describe('A copy that is started while the original has gone on', () => {

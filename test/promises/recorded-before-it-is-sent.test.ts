@@ -4,15 +4,15 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeApp } from '../harness/app.ts';
-import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+import { type DaemonProcess, startDaemon } from '../harness/daemon.ts';
+import { useWorld } from '../harness/rig.ts';
 import { startTripwire, type Tripwire } from '../harness/tripwire.ts';
 
-let world: World;
+const world = await useWorld();
 let wire: Tripwire;
 let daemon: DaemonProcess;
 
 beforeAll(async () => {
-  world = await createWorld();
   wire = await startTripwire(world.sandbox.port);
   const url = `http://127.0.0.1:${wire.port}`;
   daemon = await startDaemon({ ...world, sandbox: { ...world.sandbox, url } });
@@ -20,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon?.stop();
   await wire?.close();
-  await world?.close();
 });
 
 const rowOf = (reference: string) =>

@@ -11,15 +11,14 @@ import { makeApp } from '../harness/app.ts';
 import {
   ADMIN_KEY,
   CLIENT,
-  createWorld,
   type DaemonProcess,
   environmentOf,
   QUICK,
   spawnDaemon,
   startDaemon,
-  type World,
 } from '../harness/daemon.ts';
 import { closeServer, listen } from '../harness/listen.ts';
+import { useWorld } from '../harness/rig.ts';
 
 const PLANTED = {
   masterKey: Buffer.from('planted-master-key-of-32-bytes!!').toString('base64'),
@@ -40,7 +39,7 @@ const PLANTED = {
 /** Filled while the test runs. */
 const secrets = new Set<string>([ADMIN_KEY, CLIENT.clientSecret, ...Object.values(PLANTED)]);
 
-let world: World;
+const world = await useWorld();
 let daemon: DaemonProcess;
 let port = 0;
 const everybody = createServer((incoming, outgoing) => void answer(incoming, outgoing));
@@ -100,7 +99,6 @@ async function passOn(
 
 beforeAll(async () => {
   port = await listen(everybody);
-  world = await createWorld();
   const url = `http://127.0.0.1:${port}`;
   const settings = {
     log: { level: 'trace' },
@@ -127,7 +125,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await daemon?.kill();
-  await world?.close();
   await closeServer(everybody);
 });
 

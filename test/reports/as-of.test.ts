@@ -1,30 +1,21 @@
 /** A report is as of the end of its period, not of the minute it was made. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv } from '../../src/reports/render/csv.ts';
 import { renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
-import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
-
-let world: World;
-beforeEach(async () => {
-  world = await balancedWorld();
-});
-afterEach(() => world.drop());
+import { addr, balancedWorld, DAY, HOUR, HUGE, START, timesAt, useEachWorld } from './world.ts';
 
 const END = START + DAY;
-const at = (instant: number) => {
-  const text = isoText(instant);
-  return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text };
-};
+const world = useEachWorld(balancedWorld);
 
 describe('A report of a period that has ended', () => {
   beforeEach(() => world.clock.set(END + 3 * DAY));
 
   it('has the figures of its end, whatever took effect later', async () => {
     const first = (await world.report()).content;
-    await world.operation({ ...at(END), amount: 7 });
+    await world.operation({ ...timesAt(END), amount: 7 });
     await world.post();
     await world.sql(`update tallyhook.wallets set observed_balance = 157,
       observed_at = '${isoText(world.clock.now())}',
@@ -42,7 +33,7 @@ describe('A report of a period that has ended', () => {
   });
 
   it('leaves out what began after it: writes, postings that are due, drifts', async () => {
-    const later = { ...at(END + HOUR), amount: 9 };
+    const later = { ...timesAt(END + HOUR), amount: 9 };
     await world.operation({ ...later, state: 'unknown', answered_at: null, effective_at: null });
     await world.operation({ ...later, quarantine_reason: 'kept back', to_addr: addr(7) });
     await world.drift(addr(6), 5n, { window_from: isoText(END) });
@@ -58,11 +49,11 @@ describe('A report of a period that has ended', () => {
   it('counts ages up to its end, but what is overdue by its cut-off is a break', async () => {
     const lost = { state: 'unknown', answered_at: null, effective_at: null, amount: 9 };
     const last = isoText(END - 1_000);
-    await world.operation({ ...at(END - 1_000), ...lost, send_deadline_at: last });
+    await world.operation({ ...timesAt(END - 1_000), ...lost, send_deadline_at: last });
     expect((await world.report()).content.open_items.by_kind).toEqual([
       { kind: 'write_in_flight', count: 1 },
     ]);
-    await world.operation({ ...at(END + DAY), to_addr: addr(8) });
+    await world.operation({ ...timesAt(END + DAY), to_addr: addr(8) });
     await world.post();
     const { content } = await world.report();
     expect(content.breaks.listed).toMatchObject([{ kind: 'outcome_unknown', age_s: 1 }]);

@@ -1,5 +1,5 @@
 /** Balances kept at the ends of days: a report with them says the same, and reads its period. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { keepDayEnd, verifyLedger } from '../../src/ledger/ledger.ts';
@@ -8,20 +8,12 @@ import { DEFAULT_LIMITS } from '../../src/reports/reports.ts';
 import { createDatabase } from '../harness/database.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import { generateHistory, HISTORY_END } from '../tools/bench/history/generate.ts';
-import { addr, balancedWorld, DAY, HOUR, START, type World } from './world.ts';
+import { addr, balancedWorld, DAY, HOUR, START, timesAt, useEachWorld } from './world.ts';
 
 const END = START + DAY;
-const at = (instant: number) => {
-  const text = isoText(instant);
-  return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text };
-};
 
 describe('A day end', () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await balancedWorld();
-  });
-  afterEach(() => world.drop());
+  const world = useEachWorld(balancedWorld);
 
   const keep = (timeZone = 'UTC') => keepDayEnd(world.db, world.clock.now(), timeZone);
   const keepAll = async () => {
@@ -33,11 +25,15 @@ describe('A day end', () => {
     return rows.map(({ at: instant }) => isoText(instant));
   };
   const giveAt = async (instant: number, amount = 7) => {
-    await world.operation({ ...at(instant), amount });
+    await world.operation({ ...timesAt(instant), amount });
     await world.post();
   };
-  const reportOf = async (from: number, to: number) =>
-    (await world.reports.makeReconciliation({ from, to, requestedBy: 'finance' })).content;
+  const reportOf = async (from: number, to: number) => (await world.report(from, to)).content;
+  const reportsOf = async (periods: readonly (readonly [from: number, to: number])[]) => {
+    const made = [];
+    for (const [from, to] of periods) made.push(await reportOf(from, to));
+    return made;
+  };
   /** Changes kept rows as the owner of the database can. */
   const tamper = (statement: string) =>
     world.sql(`alter table tallyhook.day_ends disable trigger user;
@@ -75,11 +71,7 @@ describe('A day end', () => {
       [END, END + DAY],
       [START - 9 * DAY, END + 9 * DAY],
     ] as const;
-    const contents = async () => {
-      const made = [];
-      for (const [from, to] of periods) made.push(await reportOf(from, to));
-      return made;
-    };
+    const contents = () => reportsOf(periods);
     const before = await contents();
     await keepAll();
     expect(await ends()).toHaveLength(2);
@@ -118,11 +110,7 @@ describe('A day end', () => {
       const from = START + hours(-48, 150);
       return [from - (n % 2 ? from % DAY : 0), from + hours(12, 72)] as const;
     });
-    const contents = async () => {
-      const made = [];
-      for (const [from, to] of periods) made.push(await reportOf(from, to));
-      return made;
-    };
+    const contents = () => reportsOf(periods);
     const kept = await contents();
     await tamper('delete from tallyhook.day_balances; delete from tallyhook.day_ends');
     expect(kept).toEqual(await contents());

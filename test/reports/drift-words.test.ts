@@ -1,10 +1,10 @@
 /** Open drifts in words of people, on every form of a report that they read. */
 import { unzipSync } from 'fflate';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { sentenceOf } from '../../src/resources/drift-words.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
-import { addr, HOUR, makeWorld, START, type World } from './world.ts';
+import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 
 const WHY = 'none of our operations explains it';
 /** From 22:23 to 22:24 in Seoul. */
@@ -13,16 +13,14 @@ const WINDOW = {
   window_to: isoText(START + 13 * HOUR + 24 * 60_000),
 };
 
-let world: World;
+const world = await useWorld(makeWorld({ settings: { timeZone: 'Asia/Seoul' } }));
 let report: Report;
 beforeAll(async () => {
-  world = await makeWorld({ settings: { timeZone: 'Asia/Seoul' } });
   await world.drift(addr(1), -3n, WINDOW);
   await world.drift(addr(2), 1n, { ...WINDOW, window_from: null });
   await world.drift(addr(3), 0n, { ...WINDOW, amount: null, amount_min: -4, amount_max: 2 });
   report = await world.report();
 });
-afterAll(() => world.drop());
 
 it('The printed report says how many tokens left which wallet when, in its time zone', async () => {
   const page = String(await world.reports.renderReport(report.id, 'html'));

@@ -1,31 +1,25 @@
 /** hledger of Debian on the journal of a report: a program that we did not write checks it. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { renderJournal } from '../../src/reports/render/journal.ts';
-import { balancedWorld, type World } from './world.ts';
+import { useFolder } from '../harness/folder.ts';
+import { balancedWorld, useWorld } from './world.ts';
 
-let world: World;
+const world = await useWorld(balancedWorld());
+const folder = useFolder();
 
 beforeAll(async () => {
-  world = await balancedWorld();
   await world.operation({ reason_type: 'welcome', amount: 5 });
   await world.post();
 });
-afterAll(() => world.drop());
 
 async function hledger(journal: string, ...args: string[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
   const file = join(folder, 'report.journal');
   await writeFile(file, journal);
-  try {
-    return (await promisify(execFile)('hledger', ['-f', file, ...args])).stdout;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  return (await promisify(execFile)('hledger', ['-f', file, ...args])).stdout;
 }
 
 it('hledger accepts the journal of a report, and refuses one whose closing is another', async () => {

@@ -1,20 +1,19 @@
 /** The lines behind the totals of a report: they sum to it, and they stay as they were. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { beforeAll, expect, it } from 'vitest';
 import type { LinePosition } from '../../src/reports/reports.ts';
 import type { Report, ReportLine } from '../../src/resources/reports/report.ts';
-import { addr, balancedWorld, HUGE, START, type World } from './world.ts';
+import { useFolder } from '../harness/folder.ts';
+import { addr, balancedWorld, HUGE, START, useWorld } from './world.ts';
 
 const NEWEST = { wallet: addr(5), amount: 7_000n };
-let world: World;
+const world = await useWorld(balancedWorld({ settings: { linesMax: 4 } }));
+const folder = useFolder();
 let report: Report;
 let before: ReportLine[];
 
 /** A second give of the same reason, and a transfer that is reversed. */
 beforeAll(async () => {
-  world = await balancedWorld({ settings: { linesMax: 4 } });
   await world.operation({ reason_type: 'welcome', amount: 5 });
   const reversed = await world.operation({
     kind: 'transfer',
@@ -35,7 +34,6 @@ beforeAll(async () => {
   report = await world.report();
   before = await allLines();
 });
-afterAll(() => world.drop());
 
 async function allLines(filter = {}, limit = 2): Promise<ReportLine[]> {
   const found: ReportLine[] = [];
@@ -109,7 +107,6 @@ it('A journal that would be too long is refused with what helps', async () => {
 });
 
 it('A format that cannot be made is a problem of its file alone', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-lines-'));
   const files = { folder, formats: ['hledger' as const, 'html' as const] };
   const few = await balancedWorld({ settings: { journalMax: 3, files } });
   const { id } = await few.report();
@@ -118,7 +115,6 @@ it('A format that cannot be made is a problem of its file alone', async () => {
   expect(failed).toMatchObject([{ problem: expect.stringContaining('choose a shorter period') }]);
   expect(await few.reports.filesOf(id)).toHaveLength(2);
   await few.drop();
-  await rm(folder, { recursive: true });
 });
 
 it('The lines of a report stay as they are while late facts arrive', async () => {

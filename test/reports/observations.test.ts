@@ -1,7 +1,7 @@
 /** Promise 5 in the report: every difference between ledger and observation is named. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+import { addr, DAY, HOUR, makeWorld, START, timesAt, type World } from './world.ts';
 
 let world: World | undefined;
 afterEach(async () => {
@@ -19,10 +19,7 @@ describe('Ledger and observation', () => {
     await world.wallet(addr(1), balance, { observation_ended_at: isoText(at + 500) });
     return { world, at };
   }
-  const later = (at: number) => {
-    const text = isoText(at);
-    return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text, amount: 7 };
-  };
+  const later = (at: number) => ({ ...timesAt(at), amount: 7 });
 
   it('An operation posted after the observation is subtracted', async () => {
     const { world: w, at } = await polled(100n);

@@ -1,13 +1,9 @@
 /** Openings in the reconciliation: of wallets that a report moves, and of tokens. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addr, type Columns, HOUR, makeWorld, START, type World } from './world.ts';
+import { addr, type Columns, HOUR, START, useEachWorld } from './world.ts';
 
-let world: World;
-beforeEach(async () => {
-  world = await makeWorld();
-});
-afterEach(() => world.drop());
+const world = useEachWorld();
 
 it('An opening that an old report moves is one movement of the period', async () => {
   await world.open(addr(1), 100n, START + 3 * HOUR);

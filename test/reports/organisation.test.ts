@@ -1,25 +1,25 @@
 /** Whose report it is, and in which time zone people read it. */
 import { unzipSync } from 'fflate';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
-import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 
 /** Midnight of 1 January 2026 in Seoul. */
 const SEOUL_DAY = START - 9 * HOUR;
 
-let world: World;
+const world = await useWorld(
+  makeWorld({
+    settings: { organisation: 'Ada & Söhne', timeZone: 'Asia/Seoul' },
+  }),
+);
 let report: Report;
 beforeAll(async () => {
-  const settings = { organisation: 'Ada & Söhne', timeZone: 'Asia/Seoul' };
-  world = await makeWorld({ settings });
   await world.drift(addr(1), -5n, { suspected_at: isoText(SEOUL_DAY) });
   report = await made(SEOUL_DAY);
 });
-afterAll(() => world.drop());
 
-const made = (from: number) =>
-  world.reports.makeReconciliation({ from, to: from + DAY, requestedBy: 'finance' });
+const made = (from: number) => world.report(from);
 
 it('The printed report names the organisation, and the days of its time zone', async () => {
   const page = String(await world.reports.renderReport(report.id, 'html'));

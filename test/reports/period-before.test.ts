@@ -1,20 +1,17 @@
 /** The movements of a report stand beside those of the period before. */
 import { unzipSync } from 'fflate';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addr, balancedWorld, DAY, HOUR, START, type World } from './world.ts';
+import { addr, balancedWorld, DAY, HOUR, START, useWorld } from './world.ts';
 
 /** Clocks in Berlin are set forward at 1:00 UTC on 29 March 2026. */
 const ZONE = 'Europe/Berlin';
-let world: World;
+const world = await useWorld(balancedWorld({ settings: { timeZone: ZONE } }));
 beforeAll(async () => {
-  world = await balancedWorld({ settings: { timeZone: ZONE } });
   world.clock.set(Date.UTC(2027, 1, 1));
 });
-afterAll(() => world.drop());
 
-const made = (from: number, to: number) =>
-  world.reports.makeReconciliation({ from, to, requestedBy: 'finance' });
+const made = (from: number, to: number) => world.report(from, to);
 
 describe('The period before', () => {
   it.each([

@@ -1,6 +1,6 @@
 /** The formats of a report: JSON with its hash, safe CSV, a workbook, self-contained HTML. */
 import { unzipSync } from 'fflate';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv, renderCsvZip } from '../../src/reports/render/csv.ts';
@@ -9,12 +9,11 @@ import { renderHtml } from '../../src/reports/render/html.ts';
 import { renderXlsx } from '../../src/reports/render/xlsx.ts';
 import { csvCell } from '../../src/reports/reports.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
-import { addr, balancedWorld, HUGE, type World } from './world.ts';
+import { addr, balancedWorld, HUGE, useWorld } from './world.ts';
 
-let world: World;
+const world = await useWorld(balancedWorld());
 let report: Report;
 beforeAll(async () => {
-  world = await balancedWorld();
   await world.operation({ reason_type: '=cmd|"/c calc"!A1', to_addr: addr(3), amount: 1 });
   await world.operation({
     reason_type: '<script>alert(1)</script>, "x"\n',
@@ -28,7 +27,6 @@ beforeAll(async () => {
   const { id } = await world.report();
   report = await world.reports.getReport(id);
 });
-afterAll(() => world.drop());
 
 /** RFC 4180, read back. */
 function readCsv(text: string): string[][] {

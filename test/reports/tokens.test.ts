@@ -1,15 +1,11 @@
 /** Tokens in the reconciliation: settlement of NFT operations, and the supply per contract. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { releaseQuarantined } from '../../src/reconciler/reconciler.ts';
 import { wordsOf } from '../../src/resources/reports/finding-words.ts';
-import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+import { addr, type Columns, DAY, HOUR, START, useEachWorld } from './world.ts';
 
-let world: World;
-beforeEach(async () => {
-  world = await makeWorld();
-});
-afterEach(() => world.drop());
+const world = useEachWorld();
 
 const HASH = `0x${'a'.repeat(64)}`;
 
@@ -144,11 +140,7 @@ describe('Hashes', () => {
     const id = await write('burn', 1, { state: 'accepted' });
     expect((await report()).found).toEqual([`nft_write_pending ${id}`]);
     world.clock.advance(3 * DAY);
-    const later = await world.reports.makeReconciliation({
-      from: START,
-      to: START + 3 * DAY,
-      requestedBy: 'finance',
-    });
+    const later = await world.report(START, START + 3 * DAY);
     expect(later.content.breaks.listed).toMatchObject([
       { kind: 'nft_write_without_end', subject: id, age_s: (3 * DAY - HOUR) / 1000 },
     ]);

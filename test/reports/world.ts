@@ -1,4 +1,5 @@
 /** A database for report tests: inserted operations, which the ledger posts, wallets and drifts. */
+import { afterAll, afterEach, beforeEach } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import type { Ids } from '../../src/kernel/ids.ts';
@@ -30,6 +31,12 @@ export function addr(n: number): string {
   return `0x${n.toString(16).padStart(40, '0')}`;
 }
 
+/** The times of an operation for which all happened at once. */
+export function timesAt(instant: number) {
+  const at = isoText(instant);
+  return { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
+}
+
 export type Columns = Record<string, string | number | boolean | bigint | null | object>;
 export type World = Awaited<ReturnType<typeof makeWorld>>;
 
@@ -57,9 +64,7 @@ function makeRows(
     /** By default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
     async operation({ quarantine_reason: reason, ...columns }: Columns = {}): Promise<string> {
       const id = ids.next('op');
-      const at = isoText(START + HOUR);
       const base = { kind: 'give', state: 'accepted', amount: 100, to_addr: addr(1) };
-      const times = { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
       const rest = { method: 'POST', path: '/', request_body: '', key_held: false, key_id: 'key' };
       const origin = {
         source: 'gateway',
@@ -67,7 +72,15 @@ function makeRows(
         fingerprint: 'f',
         effective_basis: 'answer',
       };
-      const row = { id, ...rest, ...origin, ...base, operation_no: 7, ...times, ...columns };
+      const row = {
+        id,
+        ...rest,
+        ...origin,
+        ...base,
+        operation_no: 7,
+        ...timesAt(START + HOUR),
+        ...columns,
+      };
       await insert('operations', row);
       await complete();
       if (reason) await quarantine(id, String(reason));
@@ -175,9 +188,9 @@ export async function makeWorld(
       const holder: ObservedHolder = { ...token, owner, ...unknown, observedAt: at };
       return db.begin((tx) => recordHolder(tx, holder, clock.now()));
     },
-    /** The reconciliation of the first day. */
-    report: () =>
-      reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),
+    /** The reconciliation of a period; by default of the first day. */
+    report: (from = START, to = from + DAY) =>
+      reports.makeReconciliation({ from, to, requestedBy: 'finance' }),
   };
 }
 
@@ -210,5 +223,22 @@ export async function balancedWorld(input: Parameters<typeof makeWorld>[0] = {})
   await world.post();
   await world.wallet(addr(1), 150n);
   await world.wallet(addr(2), HUGE - 32n - 53n);
+  return world;
+}
+
+/** A world for the tests of one file, dropped after them. */
+export async function useWorld(made = makeWorld()): Promise<World> {
+  const world = await made;
+  afterAll(() => world.drop());
+  return world;
+}
+
+/** A new world for each test, dropped after it. Use it inside tests and hooks only. */
+export function useEachWorld(make = makeWorld): World {
+  const world = {} as World;
+  beforeEach(async () => {
+    Object.assign(world, await make());
+  });
+  afterEach(() => world.drop());
   return world;
 }

@@ -2,29 +2,25 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { runSandbox, type SandboxCommand } from '../../src/cli/demo/sandbox.ts';
 import { holdFolder } from '../../src/db/folder-lock.ts';
 import { must } from '../../src/kernel/errors.ts';
+import { useFolder } from '../harness/folder.ts';
 import { listen } from '../harness/listen.ts';
 
 const CLI = fileURLToPath(new URL('../../src/cli/tallyhook.ts', import.meta.url));
 const running = new Set<ChildProcess>();
-let folder: string;
+const folder = useFolder();
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'sandbox-command-'));
-});
 afterEach(async () => {
   await Promise.all([...running].map((child) => stopped(child, 'SIGKILL')));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function spawned(...args: string[]): ChildProcess {
   const child = spawn(process.execPath, [CLI, 'sandbox', ...args], {

@@ -1,6 +1,6 @@
 /**
  * Changes of the world by tests and operators, past the service's own endpoints. Like a request,
- * each one first advances time and then commits to the change log.
+ * each one first advances time and then commits to the store.
  */
 import { addressKey, isAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';

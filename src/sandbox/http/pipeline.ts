@@ -1,7 +1,7 @@
 /**
  * From a request to its response: time, request log, faults, rate limit, maintenance, the
- * endpoint, the change log. It runs synchronously, so requests are isolated from each other and a
- * response's changes are in the change log before it is sent.
+ * endpoint, the store. It runs synchronously, so requests are isolated from each other and a
+ * response's changes are in the store before it is sent.
  */
 import type { Log } from '../../kernel/log.ts';
 import type { Answer, Call } from '../endpoints/call.ts';

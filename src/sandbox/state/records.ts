@@ -1,5 +1,5 @@
 /**
- * The records of the world, as stored and as written to the change log. Loading validates them, so
+ * The records of the world, as stored and as written to the store. Loading validates them, so
  * the data of another version is refused.
  */
 import { z } from 'zod';

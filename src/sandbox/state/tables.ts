@@ -1,12 +1,11 @@
 /**
  * Rows by key, in memory. Rows are replaced, never changed in place. A set of tables tracks which
- * rows changed since the last commit and writes them to the change log as one line:
- * `[["wallets","0x…",{…}],["tokens","1/5",null]]`.
+ * rows changed since the last commit and writes them to the store together.
  */
 import type { z } from 'zod';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText } from '../../kernel/json.ts';
-import type { ChangeLog } from './change-log.ts';
+import { jsonText, tryParseJson } from '../../kernel/json.ts';
+import type { Store, StoredRow } from './store.ts';
 
 export interface ReadTable<T> {
   get(key: string): T | undefined;
@@ -29,36 +28,16 @@ export interface TableSet {
     schema: S,
     changed?: (key: string, before: z.output<S> | undefined) => void,
   ): Table<z.output<S>>;
-  /** Fills the tables from committed lines and rewrites the change log from the result. */
-  load(lines: readonly unknown[]): void;
+  /** Fills the tables from the store; returns how many rows it has. */
+  load(): number;
   commit(): void;
   /** Empties every table. */
   clear(): void;
 }
 
-/** The change log is rewritten once it has grown by this and by four times its base. */
-const REWRITE_BYTES = 16 * 2 ** 20;
-const ROWS_PER_LINE = 100;
-
-type Row = [table: string, key: string, row: unknown];
-
-export function makeTableSet(changeLog: ChangeLog): TableSet {
+export function makeTableSet(store: Store): TableSet {
   const tables = new Map<string, { table: Table<unknown>; schema: z.ZodType }>();
   let dirty = new Map<string, Set<string>>();
-
-  function* allRows(): Iterable<string> {
-    let rows: Row[] = [];
-    for (const [name, { table }] of tables) {
-      for (const key of table.keys()) {
-        rows.push([name, key, table.get(key)]);
-        if (rows.length < ROWS_PER_LINE) continue;
-        yield jsonText(rows);
-        rows = [];
-      }
-    }
-    if (rows.length > 0) yield jsonText(rows);
-  }
-
   return {
     table(name, schema, changed = () => {}) {
       const table = makeTable<unknown>((key, before) => {
@@ -70,34 +49,32 @@ export function makeTableSet(changeLog: ChangeLog): TableSet {
       tables.set(name, { table, schema });
       return table as Table<z.output<typeof schema>>;
     },
-    load(lines) {
-      for (const row of lines.flatMap((line) => (Array.isArray(line) ? line : [line]))) {
-        const [name, key, value] = Array.isArray(row) ? row : [];
-        const entry = tables.get(String(name));
-        const parsed = value === null ? { data: null } : entry?.schema.safeParse(value);
-        if (!entry || typeof key !== 'string' || parsed?.data === undefined) {
+    load() {
+      const rows = store.rows();
+      for (const [name, key, text] of rows) {
+        const entry = tables.get(name);
+        const parsed = entry?.schema.safeParse(tryParseJson(text ?? ''));
+        if (!entry || !parsed?.success)
           throw new Failure(
             'bad_setting',
             `the sandbox data was written by another version (${name}); delete its folder`,
           );
-        }
-        if (value === null) entry.table.delete(key);
-        else entry.table.put(key, parsed.data);
+        entry.table.put(key, parsed.data);
       }
       dirty = new Map();
-      changeLog.rewrite(allRows());
+      return rows.length;
     },
     commit() {
       if (dirty.size === 0) return;
-      const rows: Row[] = [];
-      for (const [name, keys] of dirty) {
-        for (const key of keys) rows.push([name, key, tables.get(name)?.table.get(key) ?? null]);
-      }
+      const rows: StoredRow[] = [];
+      for (const [name, keys] of dirty)
+        for (const key of keys) {
+          const row = tables.get(name)?.table.get(key);
+          rows.push([name, key, row === undefined ? null : jsonText(row)]);
+        }
       // Rows stay dirty when the write fails, and are written with the next change.
-      changeLog.append(jsonText(rows));
+      store.write(rows);
       dirty = new Map();
-      const { appended, base } = changeLog.size();
-      if (appended > REWRITE_BYTES && appended > 4 * base) changeLog.rewrite(allRows());
     },
     clear() {
       for (const { table } of tables.values()) {

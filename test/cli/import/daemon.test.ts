@@ -1,25 +1,23 @@
 /** An import into a whole daemon, whose observations prove or contradict it. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { runCommand } from '../../harness/command.ts';
 import { ADMIN_KEY } from '../../harness/daemon.ts';
+import { useFolder } from '../../harness/folder.ts';
 import { useRig } from '../../harness/rig.ts';
 import { until } from '../../harness/until.ts';
 
 const rig = useRig();
 const { app } = rig;
-let folder: string;
+const folder = useFolder();
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-import-'));
   const { ada, ben } = rig.world;
   await rig.watch(ada, ben);
   for (const addr of [ada, ben])
     await app.until(({ type, data }) => type === 'wallet.observed' && data.addr === addr);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const walletOf = async (addr: string) => (await app.call('GET', `/api/wallets/${addr}`)).json;
 const give = (no: number, amount: string, at: string) =>

@@ -2,24 +2,22 @@
  * The database is killed and started again while writes go on: the daemon lives, and afterwards
  * every write that the service applied is in the ledger, once.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect } from '../../../src/db/connect.ts';
 import { type EmbeddedServer, openEmbedded } from '../../../src/db/embedded/embedded.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeApp } from '../../harness/app.ts';
 import { CLIENT, environmentOf, QUICK, spawnDaemon } from '../../harness/daemon.ts';
+import { useFolder } from '../../harness/folder.ts';
 import { listen } from '../../harness/listen.ts';
 
-let folder: string;
+const folder = useFolder();
 let postgres: EmbeddedServer;
 let sandbox: Sandbox;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tallyhook-restart-'));
   await chmod(folder, 0o711);
   postgres = await openEmbedded({ directory: folder });
   const clock = { now: () => Date.now() };
@@ -28,7 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await sandbox?.close();
   await postgres?.stop();
-  await rm(folder, { recursive: true, force: true });
 });
 
 it('the daemon outlives three restarts of Postgres, and no applied write is missing or doubled', async () => {

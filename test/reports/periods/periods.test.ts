@@ -1,20 +1,19 @@
 /** Closed periods answer the same, and what arrives late is a prior-period line. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../../src/kernel/clock.ts';
 import { setFeeRules } from '../../../src/ledger/ledger.ts';
 import { renderJson } from '../../../src/reports/render/formats.ts';
 import { renderHtml } from '../../../src/reports/render/html.ts';
 import { makePeriods, makeReports, type Periods } from '../../../src/reports/reports.ts';
-import { addr, balancedWorld, DAY, HOUR, START, type World } from '../world.ts';
+import { addr, balancedWorld, DAY, HOUR, START, useEachWorld } from '../world.ts';
 
-let world: World;
+const world = useEachWorld(balancedWorld);
 let periods: Periods;
 const ann = { owner: 'ann', keyId: 'key_ann' };
 const bob = { owner: 'bob', keyId: 'key_bob' };
 const END = START + DAY;
 
 beforeEach(async () => {
-  world = await balancedWorld();
   const { db, clock, ids, outbox, settings } = world;
   periods = makePeriods({
     db,
@@ -26,15 +25,13 @@ beforeEach(async () => {
   });
   world.clock.set(END + HOUR);
 });
-afterEach(() => world.drop());
 
 const close = (from: number | undefined, to: number) =>
   periods.close(
     { ...(from === undefined ? {} : { from: { at: from } }), to: { at: to }, signOffs: [] },
     ann,
   );
-const reportOf = (from: number, to: number) =>
-  world.reports.makeReconciliation({ from, to, requestedBy: 'finance' });
+const reportOf = (from: number, to: number) => world.report(from, to);
 
 /** A give that took effect an hour after START and is recorded now. */
 async function lateGive(amount: number, columns: object = {}): Promise<string> {

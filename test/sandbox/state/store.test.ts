@@ -1,7 +1,15 @@
-/** The change log: a killed process, an unfinished line, a damaged line, a full disk. */
+/** The stored world: a killed process, a cut log, damaged data, a full disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,15 +17,10 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../../src/kernel/errors.ts';
 import { canonicalJson } from '../../../src/kernel/json.ts';
-import {
-  noChangeLog,
-  openChangeLog,
-  readChangeLog,
-} from '../../../src/sandbox/state/change-log.ts';
+import { noStore, openStore } from '../../../src/sandbox/state/store.ts';
 import { BASIC, type Caller, startCaller, stopAll } from '../client.ts';
 
 let directory: string;
-const file = () => join(directory, 'world.jsonl');
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sandbox-'));
@@ -60,45 +63,75 @@ describe('A reopened world', () => {
     expect(give.at('data.tx_log_no')).toBe(2);
   });
 
-  it('ignores an unfinished last line and nothing else', async () => {
+  it('is one of the commits, wherever its log was cut', async () => {
+    await (await startCaller({ directory })).sandbox.close();
     const first = await startCaller({ directory });
-    const base = readFileSync(file()).length;
-    await writeSome(first);
-    await first.sandbox.close();
-    const whole = readFileSync(file());
+    const texts = [worldText(first)];
+    for (let n = 0; n < 5; n++) {
+      await writeSome(first);
+      texts.push(worldText(first));
+    }
+    // As a kill leaves it, and not as a close does.
+    const killed = mkdtempSync(join(tmpdir(), 'sandbox-'));
+    const copy = () => cpSync(directory, killed, { recursive: true, force: true });
+    copy();
+    const { length } = readFileSync(join(killed, 'world.db-wal'));
+    const opened = new Set<number>();
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: base, max: whole.length }), async (length) => {
-        writeFileSync(file(), whole.subarray(0, length));
-        const kept = whole.subarray(0, length).toString().split('\n').length - 1;
-        expect(readChangeLog(directory)).toHaveLength(kept);
-        const again = await startCaller({ directory });
+      fc.asyncProperty(fc.integer({ min: 0, max: length }), async (kept) => {
+        rmSync(killed, { recursive: true });
+        copy();
+        truncateSync(join(killed, 'world.db-wal'), kept);
+        const again = await startCaller({ directory: killed });
         expect(again.sandbox.control.state().members).toHaveLength(8);
+        opened.add(texts.indexOf(worldText(again)));
         await again.sandbox.close();
       }),
-      { numRuns: 25 },
+      { numRuns: 25, examples: [[0], [length]] },
     );
+    expect(opened.has(0) && opened.has(5)).toBe(true);
+    rmSync(killed, { recursive: true });
   });
 
-  it('is refused when a line is damaged or a row has an unknown shape', async () => {
-    await (await startCaller({ directory })).sandbox.close();
-    appendFileSync(file(), '[["wal\n[]\n');
+  it('is refused when the file is damaged or a row has an unknown shape', async () => {
+    const store = openStore(directory);
+    store.write([['wallets', '0x1', '{"balance":"much"}']]);
+    store.close();
     await expect(startCaller({ directory })).rejects.toMatchObject({ code: 'bad_setting' });
-    writeFileSync(file(), '[["wallets","0x1",{"balance":"much"}]]\n');
-    await expect(startCaller({ directory })).rejects.toMatchObject({ code: 'bad_setting' });
+    const damaged = join(directory, 'damaged');
+    mkdirSync(damaged);
+    writeFileSync(join(damaged, 'world.db'), '[["wal\n[]\n'.repeat(100));
+    await expect(startCaller({ directory: damaged })).rejects.toMatchObject({
+      code: 'bad_setting',
+      message: expect.stringContaining('delete its folder'),
+    });
   });
 });
 
-it('A rewritten change log contains the new lines and those appended since', () => {
-  const changeLog = openChangeLog(directory);
-  changeLog.rewrite(['1', '2']);
-  changeLog.append('3');
-  expect(readChangeLog(directory)).toEqual([1, 2, 3]);
-  changeLog.rewrite(['"all"']);
-  changeLog.append('4');
-  expect(readChangeLog(directory)).toEqual(['all', 4]);
-  expect(changeLog.size()).toEqual({ appended: 2, base: 6 });
-  changeLog.close();
-  expect(noChangeLog.size().appended).toBe(0);
+it('A store has its rows in the order of their first writes, and writes all rows or none', () => {
+  const store = openStore(directory);
+  store.write([
+    ['b', '1', 'one'],
+    ['a', '2', 'two'],
+    ['a', '3', 'three'],
+  ]);
+  store.write([
+    ['b', '1', 'changed'],
+    ['a', '2', null],
+  ]);
+  const rows = [
+    ['b', '1', 'changed'],
+    ['a', '3', 'three'],
+  ];
+  expect(store.rows()).toEqual(rows);
+  const broken = ['a', '4', {} as string] as const;
+  expect(() => store.write([['a', '3', null], [...broken]])).toThrow();
+  expect(store.rows()).toEqual(rows);
+  store.close();
+  const again = openStore(directory);
+  expect(again.rows()).toEqual(rows);
+  again.close();
+  expect(noStore.rows()).toEqual([]);
 });
 
 it('A sandbox killed at any instant has lost no acknowledged write', async () => {
@@ -132,10 +165,10 @@ it('A sandbox killed at any instant has lost no acknowledged write', async () =>
   expect(sandbox.control.setWallet(ada, {}).balance).toBe(1_000n + BigInt(effects.length));
 });
 
-it('On a full disk writes fail with an error, and the change log stays readable', async () => {
+it('On a full disk writes fail with an error, and what was answered stays', async () => {
   const script = fileURLToPath(new URL('sandbox-process.ts', import.meta.url));
   // A limit on the file size, in KiB, simulates a full disk.
-  const command = `ulimit -f 24; exec "$0" "$1" "$2"`;
+  const command = `ulimit -f 256; exec "$0" "$1" "$2"`;
   const args = ['-c', command, process.execPath, script, directory];
   const { child, url } = await ready(spawn('bash', args, { stdio: ['ignore', 'pipe', 'ignore'] }));
   const requestToken = async () => {
