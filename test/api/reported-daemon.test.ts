@@ -8,9 +8,7 @@ const { app } = rig;
 
 beforeAll(async () => {
   const { ada, ben } = rig.world;
-  await rig.watch(ada, ben);
-  for (const addr of [ada, ben])
-    await app.until(({ type, data }) => type === 'wallet.observed' && data.addr === addr);
+  await rig.observe(ada, ben);
 });
 
 const walletOf = async (addr: string) => (await app.call('GET', `/api/wallets/${addr}`)).json;

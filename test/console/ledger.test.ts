@@ -32,9 +32,7 @@ describe('Finance in the console', () => {
       keys[owner] = (await rig.app.call('POST', '/api/keys', body)).json.key;
     }
     const { ada, ben } = rig.world;
-    await rig.watch(ada, ben);
-    for (const addr of [ada, ben])
-      await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === addr);
+    await rig.observe(ada, ben);
     await rig.eventOf(await rig.app.give(ada, 100), 'operation.settled');
     await rig.eventOf(await rig.app.mint(ada, 4711), 'operation.settled');
   });

@@ -34,9 +34,7 @@ describe('Every number', () => {
     const { owner } = database;
     const receiver = await rig.receiver();
     receiver.answer(500, {}, '/broken');
-    await rig.watch(ada, ben);
-    for (const addr of [ada, ben])
-      await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === addr);
+    await rig.observe(ada, ben);
     await rig.subscribe('/broken', ['wallet.*']);
     for (const addr of [ada, ben]) {
       sandbox.control.setWallet(addr, { delta: 7n });

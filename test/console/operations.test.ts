@@ -70,9 +70,7 @@ describe('The console', () => {
 
   it('Of a lost answer that polls resolved, the balances that prove the outcome are in words', async () => {
     const { sandbox, ada, ben } = rig.world;
-    await rig.watch(ada, ben);
-    for (const addr of [ada, ben])
-      await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === addr);
+    await rig.observe(ada, ben);
     sandbox.control.addFault({ kind: 'lost_answer', contains: '"amount":8' });
     const lost = await rig.app.transfer(ada, ben, 8);
     const id = String(lost.headers['tallyhook-operation']);

@@ -24,6 +24,8 @@ export interface Rig {
   subscribe(path: string, eventTypes?: string[]): Promise<string>;
   /** Puts wallets under observation. */
   watch(...addresses: string[]): Promise<void>;
+  /** The same, and waits until each was observed. */
+  observe(...addresses: string[]): Promise<void>;
   /** The event of that type about the operation of a gateway answer. */
   eventOf(answer: Answered, type: string): Promise<FeedEvent>;
   /** What the service did under that amount. */
@@ -57,6 +59,10 @@ export function useRig(settings: object = {}): Rig {
     opened.receiver ??= startReceiver();
     return opened.receiver;
   };
+  const watch = async (...addresses: string[]) => {
+    const wallets = addresses.map((addr) => ({ kind: 'wallet', addr }));
+    expect((await app.call('POST', '/api/watches', wallets)).status).toBe(201);
+  };
   return {
     get world() {
       return opened.world;
@@ -81,9 +87,11 @@ export function useRig(settings: object = {}): Rig {
       expect(made.status, made.text).toBe(201);
       return made.json.secret;
     },
-    async watch(...addresses) {
-      const wallets = addresses.map((addr) => ({ kind: 'wallet', addr }));
-      expect((await app.call('POST', '/api/watches', wallets)).status).toBe(201);
+    watch,
+    async observe(...addresses) {
+      await watch(...addresses);
+      for (const addr of addresses)
+        await app.until(({ type, data }) => type === 'wallet.observed' && data.addr === addr);
     },
     eventOf: (answer, type) =>
       app.until((e) => e.type === type && e.data.operation_id === operationIdOf(answer)),

@@ -20,6 +20,7 @@ import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
 export interface StageOptions {
   clock: Clock;
   random?: Random;
+  daemonId?: string;
   log?: Log;
   /** How long the daemon counts as alive, in milliseconds; an hour by default. */
   aliveMs?: number;
@@ -37,7 +38,8 @@ export async function openStages(db: Db, options: StageOptions) {
   const { aliveMs = 3_600_000, fanOut = async () => {}, batchMax = 500 } = options;
   const metrics = makeMetrics();
   const ids = makeIds(clock, random);
-  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
+  const { daemonId = ids.next('dmn') } = options;
+  const daemon = await registerDaemon(db, daemonId, clock.now(), aliveMs);
   const outbox = makeOutbox({ clock, ids, fanOut });
   const settings = { ...operationsDefaults, ...options.settings };
   const operations = makeOperations({

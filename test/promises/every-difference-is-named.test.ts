@@ -72,8 +72,7 @@ describe('A mint', () => {
 describe('A wallet changed from outside', () => {
   it('has a drift with its amount after two observations, closed when the balance returns', async () => {
     const { ben, sandbox } = rig.world;
-    await rig.watch(ben);
-    await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === ben);
+    await rig.observe(ben);
     sandbox.control.setWallet(ben, { delta: 7n });
     const opened = await rig.app.until((e) => e.type === 'wallet.drift_opened');
     expect(opened.data).toMatchObject({ addr: ben, amount: '7' });

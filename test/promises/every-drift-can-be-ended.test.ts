@@ -49,9 +49,7 @@ const postings = () =>
 
 it('After all drifts are ended by two owners, the report says balanced', async () => {
   const { ada, ben, database } = rig.world;
-  await rig.watch(ada, ben);
-  for (const addr of [ada, ben])
-    await rig.app.until((e) => e.type === 'wallet.observed' && e.data.addr === addr);
+  await rig.observe(ada, ben);
   await rig.eventOf(await rig.app.give(ada, 100), 'operation.settled');
   await expect.poll(breaks).toEqual([]);
   const [ann, bob] = [await personOf('ann'), await personOf('bob')];

@@ -15,45 +15,29 @@ const NFT_STATUSES = {
 } as const;
 type NftStatus = keyof typeof NFT_STATUSES;
 
-interface AccountRow {
-  status: 406 | 500;
-  message: string;
-}
-
 /** Placeholders in messages begin with a colon. */
 export const ACCOUNT_CODES = {
-  999: { status: 500, message: 'Unidentified error. Please try again later.' },
-  997: { status: 500, message: 'Invalid parameter value.' },
-  499: { status: 500, message: 'Balance lookup error. Please try again later.' },
-  401: { status: 406, message: 'Unauthorized.' },
-  399: { status: 406, message: 'Invalid parameter value.' },
-  398: { status: 406, message: 'The wallet address of the account was not found.' },
-  397: {
-    status: 406,
-    message: 'Wrong app number setting for the deposit or withdrawal target (:method).',
-  },
-  396: { status: 406, message: 'The transaction record does not exist.' },
-  199: { status: 406, message: 'The wallet address is withdrawn or under sanction.' },
-  198: { status: 406, message: 'The balance is too low to send. Current balance: :amount' },
-  197: { status: 406, message: 'Changing the member wallet status failed.' },
-  196: {
-    status: 406,
-    message: 'The balance is too low including the fee. Balance: :amount, to send: :sendAmount',
-  },
-  299: { status: 406, message: 'The amount is zero or negative.' },
-  298: { status: 406, message: 'The amount is not an integer.' },
-  297: { status: 406, message: 'The amount is below the minimum transfer of :transferMin.' },
-  296: { status: 406, message: 'The amount is above the maximum transfer of :transferMax.' },
-  295: {
-    status: 406,
-    message:
-      'The amount would exceed the limit of :onedayLimit in 24 hours. Sent: :onedaySendAmount',
-  },
-  294: {
-    status: 406,
-    message: 'The received amount after the fee would be fractional: :recvAmount',
-  },
-} as const satisfies Record<number, AccountRow>;
+  999: 'Unidentified error. Please try again later.',
+  997: 'Invalid parameter value.',
+  499: 'Balance lookup error. Please try again later.',
+  401: 'Unauthorized.',
+  399: 'Invalid parameter value.',
+  398: 'The wallet address of the account was not found.',
+  397: 'Wrong app number setting for the deposit or withdrawal target (:method).',
+  396: 'The transaction record does not exist.',
+  199: 'The wallet address is withdrawn or under sanction.',
+  198: 'The balance is too low to send. Current balance: :amount',
+  197: 'Changing the member wallet status failed.',
+  196: 'The balance is too low including the fee. Balance: :amount, to send: :sendAmount',
+  299: 'The amount is zero or negative.',
+  298: 'The amount is not an integer.',
+  297: 'The amount is below the minimum transfer of :transferMin.',
+  296: 'The amount is above the maximum transfer of :transferMax.',
+  295: 'The amount would exceed the limit of :onedayLimit in 24 hours. Sent: :onedaySendAmount',
+  294: 'The received amount after the fee would be fractional: :recvAmount',
+} as const;
+/** The service failed; the others refuse the request with 406. */
+const ACCOUNT_FAILURES = [999, 997, 499];
 type AccountCode = keyof typeof ACCOUNT_CODES;
 
 const OAUTH_DETAILS = {
@@ -112,13 +96,13 @@ export function accountRefusal(
   code: AccountCode,
   figures: Record<string, bigint | string> = {},
 ): Refusal {
-  const row = ACCOUNT_CODES[code];
-  const message = row.message.replace(/:([a-zA-Z]+)/g, (word, name: string) =>
+  const status = ACCOUNT_FAILURES.includes(code) ? 500 : 406;
+  const message = ACCOUNT_CODES[code].replace(/:([a-zA-Z]+)/g, (word, name: string) =>
     name in figures ? String(figures[name]) : word,
   );
-  const body = { status: String(row.status), error: { code: String(code), message } };
+  const body = { status: String(status), error: { code: String(code), message } };
   return new Refusal(`account ${code}`, (switches) =>
-    jsonAnswer(switches.error_http === 'ok' ? 200 : row.status, body),
+    jsonAnswer(switches.error_http === 'ok' ? 200 : status, body),
   );
 }
 

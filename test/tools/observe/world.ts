@@ -3,21 +3,16 @@
  * without a write of ours, and daemons that share one database, one budget and one virtual clock.
  */
 import type { Db } from '../../../src/db/connect.ts';
-import { type Daemon, keepAlive, registerDaemon, retireDaemon } from '../../../src/db/leases.ts';
-import { makeIds } from '../../../src/kernel/ids.ts';
-import { makeLog } from '../../../src/kernel/log.ts';
-import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { type Daemon, keepAlive, retireDaemon } from '../../../src/db/leases.ts';
 import type { Random } from '../../../src/kernel/random.ts';
-import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
-import { makeOperations, operationsDefaults } from '../../../src/operations/operations.ts';
-import { makeOutbox } from '../../../src/outbox/outbox.ts';
 import { makeReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import type { Upstream } from '../../../src/upstream/upstream.ts';
 import { CLIENT } from '../../harness/daemon.ts';
 import { type ManualClock, manualClock } from '../../harness/manual-clock.ts';
 import { seededRandom } from '../../harness/seeded-random.ts';
+import { openStages } from '../../harness/stages.ts';
 import { addr, PLAIN, START } from '../../ledger/fixture.ts';
 import { observerOf } from '../../observer/rig.ts';
 import { SETTINGS as RECONCILER } from '../../reconciler/builders.ts';
@@ -113,7 +108,6 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const n = ++world.starts;
   const id = `dmn_sim_${n}`;
   const random = seededRandom(plan.seed * 7_919 + n);
-  const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(sandbox.url, clock, {
     ...CLIENT,
     random,
@@ -128,28 +122,17 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     steadyShare: 0.2,
   };
   const observer = observerOf(db, clock, upstream, plan.seed + n, settings);
-  const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const operations = makeOperations({
-    db,
+  const stages = await openStages(db, {
     clock,
-    ids,
-    daemon,
-    outbox,
-    addDuePostings,
-    metrics: makeMetrics(),
-    prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
-    settings: { ...operationsDefaults, effects: PLAIN },
-  });
-  const reconciler = makeReconciler({
-    db,
-    ids,
-    daemon,
-    operations,
-    outbox,
     random,
+    daemonId: id,
+    aliveMs: ALIVE_MS,
+    settings: { effects: PLAIN },
+  });
+  const { daemon } = stages;
+  const reconciler = makeReconciler({
+    ...stages,
     effectSettings: PLAIN,
-    log: makeLog('silent'),
     settings: RECONCILER,
     pendingPolls: observer.pendingPolls,
   });

@@ -2,30 +2,24 @@
 
 import { makePreImages } from '../../../src/daemon/observations/first-poll.ts';
 import type { Db } from '../../../src/db/connect.ts';
-import { type Daemon, keepAlive, registerDaemon } from '../../../src/db/leases.ts';
+import type { Daemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';
 import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
 import type { Clock } from '../../../src/kernel/clock.ts';
-import { makeIds } from '../../../src/kernel/ids.ts';
-import { makeLog } from '../../../src/kernel/log.ts';
-import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import type { Random } from '../../../src/kernel/random.ts';
-import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
 import {
   type EffectSettings,
   findByIdempotencyKey,
-  makeOperations,
-  operationsDefaults,
   ownWalletsOf,
 } from '../../../src/operations/operations.ts';
-import { makeOutbox } from '../../../src/outbox/outbox.ts';
 import { makeReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import type { Upstream } from '../../../src/upstream/upstream.ts';
 import { CLIENT } from '../../harness/daemon.ts';
 import { type ManualClock, manualClock } from '../../harness/manual-clock.ts';
 import { seededRandom } from '../../harness/seeded-random.ts';
+import { openStages } from '../../harness/stages.ts';
 import { userTokenOf } from '../../harness/user-token.ts';
 import { openLedger, START } from '../../ledger/fixture.ts';
 import { SETTINGS as RIG_SETTINGS } from '../../reconciler/builders.ts';
@@ -233,27 +227,18 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const id = `dmn_sim_${plan.seed}_${++world.restarts}`;
   // A generator of its own: the simulation's draws must not depend on the order of answers.
   const random = seededRandom(plan.seed * 7_919 + world.restarts);
-  const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaStore(db),
     settings: limitsOf(plan),
   });
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
-  const metrics = makeMetrics();
-  const operations = makeOperations({
-    db,
+  const stages = await openStages(db, {
     clock,
-    ids,
-    daemon,
-    outbox,
-    metrics,
-    addDuePostings,
+    random,
+    daemonId: id,
+    aliveMs: ALIVE_MS,
     pause: time.pause,
-    prove: () => keepAlive(db, daemon, clock.now(), ALIVE_MS),
     settings: {
-      ...operationsDefaults,
       conflictWaitMs: 2_000,
       refuseConflicts: false,
       waitingMax: 100 * plan.apps,
@@ -261,17 +246,8 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       effects: books,
     },
   });
-  const observer = makeObserver({
-    db,
-    clock,
-    random,
-    ids,
-    upstream,
-    outbox,
-    metrics,
-    settings: OBSERVER,
-  });
-  const log = makeLog('silent');
+  const { daemon, operations, log } = stages;
+  const observer = makeObserver({ ...stages, upstream, settings: OBSERVER });
   const settings = plan.busy ? BUSY_SETTINGS : SETTINGS;
   const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
   const preImage = makePreImages({
@@ -294,14 +270,9 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({
-      db,
-      log,
+      ...stages,
       random: seededRandom(plan.seed),
-      daemon,
-      ids,
-      operations,
       effectSettings: books,
-      outbox,
       settings,
       pendingPolls: observer.pendingPolls,
     }),
