@@ -70,7 +70,8 @@ export interface Sandbox {
   /** The next write of an app that makes some itself. */
   sampleWrite(): SampleWrite | undefined;
   /**
-   * Waits so long for answers, cuts all connections and closes the store; a second call has no effect.
+   * Waits so long for answers, cuts all connections and closes the store; a second call has no
+   * effect.
    * @param drainMs default 0
    */
   close(drainMs?: number): Promise<void>;
