@@ -10,8 +10,7 @@ import type { Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
-import { type TargetRef, targetName, toTarget } from './targets.ts';
-import { type DueTarget, expedite } from './targets-store.ts';
+import { type DueTarget, expedite, type TargetRef, targetName, toTarget } from './targets.ts';
 
 export interface AbsenceDeps {
   db: Queryable;

@@ -6,9 +6,8 @@
 import type { Db, Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { QuotaStore } from '../upstream/upstream.ts';
 import { type Readable, withConfirmedAbsence } from './absence.ts';
-import * as observations from './observations-store.ts';
+import { findIfNeeded } from './observations.ts';
 import { openOperationSearch } from './open-operations.ts';
 import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
 import { makeSamples } from './schedule/minutes.ts';
@@ -17,20 +16,12 @@ import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { probeOnce } from './service/probe.ts';
 import { countingReads } from './service/real-requests.ts';
 import { ANSWER_RECENT_MS, FAILURES_MAX, mayPoll, type RealRequests } from './service/state.ts';
-import {
-  clearQuota,
-  expediteProbe,
-  findService,
-  loadQuota,
-  saveAnswered,
-  saveQuota,
-} from './service/store.ts';
+import { expediteProbe, findService, saveAnswered } from './service/store.ts';
+import * as store from './targets.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
-import * as store from './targets-store.ts';
-import { makeWatches, type Watches } from './watches/watches.ts';
+import { makeWatches, type Watches } from './watches.ts';
 
 export type { Readable } from './absence.ts';
-export { countBacklog, countLate, countTargets, type ObserverBacklog } from './counts-store.ts';
 export {
   deferObservation,
   listObservations,
@@ -43,20 +34,29 @@ export {
   releaseObservation,
   type StoredObservation,
   type UnprocessedObservation,
-} from './observations-store.ts';
+} from './observations.ts';
 export type { ObserverSettings } from './polls.ts';
+export { makeQuotaStore } from './quota.ts';
+export { findListedAt } from './scans/listing.ts';
 export { requestScan, type ScanRecord } from './scans/scans.ts';
-export { findListedAt } from './scans/store.ts';
 export type { PollIntervals } from './schedule/intervals.ts';
 export { deletePollMinutes, listPollActivity } from './schedule/minutes.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
 export type { Pricing } from './schedule/pricing.ts';
 export { announcementFields } from './service/state.ts';
 export { findService, listServiceChanges } from './service/store.ts';
-export { type TargetRef, targetName } from './targets.ts';
-export { deleteFinished, expedite, listLastRecords } from './targets-store.ts';
-export { listWatches, type Watch } from './watches/store.ts';
-export type { Watches } from './watches/watches.ts';
+export {
+  countBacklog,
+  countLate,
+  countTargets,
+  deleteFinished,
+  expedite,
+  listLastRecords,
+  type ObserverBacklog,
+  type TargetRef,
+  targetName,
+} from './targets.ts';
+export { listWatches, type Watch, type Watches } from './watches.ts';
 
 export interface Observer extends Watches {
   /**
@@ -114,16 +114,6 @@ export async function addWallets(
 ): Promise<void> {
   const refs = addrs.map((addr) => toTarget({ kind: 'wallet', addr }));
   if (refs.length > 0) await store.addTargets(db, refs, now);
-}
-
-/** Stores the service's limits for the upstream stage. */
-export function makeQuotaStore(db: Db): QuotaStore {
-  return {
-    load: () => db.single(loadQuota),
-    // `single` has a deadline, and a response waits until its limits are stored.
-    save: (state) => db.single((q) => saveQuota(q, state)),
-    clear: (at) => db.single((q) => clearQuota(q, at)),
-  };
 }
 
 type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
@@ -214,7 +204,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
         const { startedAt } = seen;
         const record = seen.result === 'seen' ? { ...seen.record } : null;
         const gapMs = { pending: settings.pendingMinMs, steady: settings.steadyMs / 2 };
-        const known = await observations.findIfNeeded(db, { target, startedAt, record }, gapMs);
+        const known = await findIfNeeded(db, { target, startedAt, record }, gapMs);
         if (known)
           await recordPoll(deps, { ...known, name: target, kind: ref.kind, failures: 0 }, seen);
       } finally {

@@ -1,7 +1,6 @@
 /** Finds the wallets and tokens of open operations, at a bounded cost. */
-import type { Db } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
-import { type OpenOperations, scheduleOpen } from './targets-store.ts';
+import type { Db, Queryable } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
 
 /**
  * How often changed operations are searched, and how far back before the previous search. Changes
@@ -39,4 +38,89 @@ export function openOperationSearch(
     for (const narrower of searches.slice(due)) narrower.last = now;
     return Number.POSITIVE_INFINITY;
   };
+}
+
+/** Open operations to schedule: those that changed since, or a page of all, by their change. */
+type OpenOperations = { since: Instant } | { after: Instant; limit: number };
+
+/**
+ * Where more is due than the budget allows, the target that waits longest is next, and each further
+ * open operation of a target counts as so many seconds of waiting: the wallet of a merchant is not
+ * behind hundreds of payers.
+ */
+const FURTHER_S = 2;
+const FURTHER_MAX = 30;
+
+/**
+ * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
+ * last poll began before the service had to show the newest change of an operation, at most one
+ * per `gapMs`. That is the read lag of the settings, never a learned time: a poll before it
+ * concludes nothing about a balance. A poll that shows nothing new of a steady target is not
+ * evaluated, and asks for no other by itself. A target that is being recorded or claimed at this
+ * moment is left to the next search. Returns the newest change that it considered, if the page was
+ * full.
+ */
+export async function scheduleOpen(
+  db: Queryable,
+  now: Instant,
+  which: OpenOperations,
+  { gapMs, readLagMs }: { gapMs: number; readLagMs: number },
+): Promise<Instant | undefined> {
+  const { sql } = db;
+  const from = isoText('since' in which ? which.since : which.after);
+  const page =
+    'since' in which
+      ? sql`>= ${from}::timestamptz`
+      : sql`> ${from}::timestamptz order by coalesce(answered_at, sent_at, recorded_at)
+          limit ${which.limit}`;
+  const rows = await sql<{ operations: number; until: Instant | null }[]>`
+    with open as materialized (
+      select id, kind, contract_id, token_id,
+        coalesce(answered_at, sent_at, recorded_at) as changed_at
+      from tallyhook.operations
+      where settled_at is null
+        and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+        and coalesce(answered_at, sent_at, recorded_at) ${page}
+    ), named as (
+      select lower(e.account) as name, 'wallet' as kind, substr(e.account, 8) as addr,
+        null::numeric as contract_id, null::numeric as token_id, o.changed_at
+      from open o join tallyhook.operation_effects e on e.operation_id = o.id
+      where e.account like 'wallet:%'
+      union all
+      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id,
+        changed_at
+      from open
+      where contract_id is not null and token_id is not null
+        and kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
+    ), latest as (
+      select distinct on (name) name, kind, addr, contract_id, token_id, changed_at,
+        least(count(*) over (partition by name) - 1, ${FURTHER_MAX}) as further
+      from named order by name, changed_at desc
+    ), added as (
+      insert into tallyhook.targets
+        (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
+      select l.name, l.kind, l.addr, l.contract_id, l.token_id, ${isoText(now)}, true,
+        ${isoText(now)}
+      from latest l
+      where not exists (select from tallyhook.targets t where t.name = l.name)
+      order by l.name on conflict (name) do nothing
+    ), late as (
+      select t.name, d.at from latest l join tallyhook.targets t on t.name = l.name
+      cross join lateral (
+        select t.last_started_at + make_interval(secs => ${gapMs / 1000}) as at) earliest
+      cross join lateral (select case when earliest.at > ${isoText(now)} then earliest.at
+        else ${isoText(now)}::timestamptz - l.further * ${`${FURTHER_S} seconds`}::interval
+        end as at) d
+      where t.lease_until is null and t.failures = 0
+        and (t.next_poll_at > d.at or not t.pending)
+        and (t.last_started_at is null or t.last_started_at <=
+          l.changed_at + make_interval(secs => ${readLagMs / 1000}))
+      for update of t skip locked
+    ), scheduled as (
+      update tallyhook.targets t set pending = true, next_poll_at = least(t.next_poll_at, d.at)
+      from late d where t.name = d.name
+    )
+    select count(*)::int as operations, max(changed_at) as until from open`;
+  const { operations = 0, until = null } = rows[0] ?? {};
+  return 'limit' in which && operations === which.limit && until !== null ? until : undefined;
 }

@@ -7,15 +7,14 @@ import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import { read, readableOf, withConfirmedAbsence } from './absence.ts';
-import * as observations from './observations-store.ts';
-import { pollListing } from './scans/listing.ts';
+import * as observations from './observations.ts';
+import { pollListing, scheduleListing } from './scans/listing.ts';
 import { scanPages } from './scans/scans.ts';
-import { scheduleListing } from './scans/store.ts';
 import { changesPerS, learnRate } from './schedule/change-rate.ts';
 import { maximumAgeMs, type PollIntervals } from './schedule/intervals.ts';
 import { steadyIntervalMs, withJitter } from './schedule/price.ts';
 import type { Pricing } from './schedule/pricing.ts';
-import * as store from './targets-store.ts';
+import * as store from './targets.ts';
 
 export interface ObserverSettings extends PollIntervals {
   /** The shortest interval between polls of a steady target. */

@@ -25,7 +25,7 @@ export const targets = tallyhook.table(
   'targets',
   {
     name: text().primaryKey(),
-    kind: text().notNull(),
+    kind: text().$type<'wallet' | 'token' | 'contract' | 'scan'>().notNull(),
     /** In its first spelling, which is sent to the service. */
     addr: text(),
     contractId: whole('contract_id'),
@@ -79,8 +79,7 @@ export const observations = tallyhook.table(
     /** Of the last one. */
     lastStartedAt: instant('last_started_at').notNull(),
     endedAt: instant('ended_at').notNull(),
-    /** seen, absent, or inconclusive. */
-    result: text().notNull(),
+    result: text().$type<'seen' | 'absent' | 'inconclusive'>().notNull(),
     cause: text(),
     /** A wallet record, a token record, or the result of a scan. */
     record: json(),

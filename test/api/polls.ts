@@ -1,7 +1,7 @@
 /** Polls for tests of the API: an observation is stored, reconciled, and what follows is posted. */
 import { isoText } from '../../src/kernel/clock.ts';
 import type { Json } from '../../src/kernel/json.ts';
-import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import type { useApi } from './rig.ts';
 
 type Api = ReturnType<typeof useApi>;

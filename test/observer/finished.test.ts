@@ -1,7 +1,7 @@
 /** Targets that the service does not know and nothing needs are deleted. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { addTargets, deleteFinished } from '../../src/observer/targets-store.ts';
+import { addTargets, deleteFinished } from '../../src/observer/targets.ts';
 import { useDatabase } from '../harness/database.ts';
 import { addr, putOperations } from '../ledger/fixture.ts';
 

@@ -5,7 +5,7 @@ import {
   type TargetRef,
   targetName,
 } from '../../src/observer/observer.ts';
-import * as store from '../../src/observer/targets-store.ts';
+import * as store from '../../src/observer/targets.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { upstreamTo } from '../upstream/rig.ts';

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { expedite, targetName } from '../../src/observer/observer.ts';
 import { changesPerS, PRIOR } from '../../src/observer/schedule/change-rate.ts';
-import { claimDue, nextDue } from '../../src/observer/targets-store.ts';
+import { claimDue, nextDue } from '../../src/observer/targets.ts';
 import { processAll, useWorld } from './rig.ts';
 
 const STEADY_MS = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import { TOGETHER } from '../../src/reconciler/evaluations.ts';
 import { until } from '../harness/until.ts';
 import { freshAddr, openRig } from './rig.ts';

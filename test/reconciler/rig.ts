@@ -12,10 +12,9 @@ import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
-import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import { makePendingPolls } from '../../src/observer/schedule/pending.ts';
-import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
-import { addTargets } from '../../src/observer/targets-store.ts';
+import { addTargets, type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import {
   type Conclusion,
   type EffectSettings,

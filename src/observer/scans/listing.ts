@@ -6,16 +6,37 @@
  * one that an operation or a watch asks for, or that a walk of a shorter list does not find. An
  * empty list is believed when it is read twice and no token of it is known to exist.
  */
-import type { Db } from '../../db/connect.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { asJson, type Db, type Queryable } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
 import { isListEmpty } from '../absence.ts';
-import { plannedAt, recordObservation } from '../observations-store.ts';
-import { toTarget } from '../targets.ts';
-import { addTargets, type DueTarget, expedite, NEVER } from '../targets-store.ts';
-import * as store from './store.ts';
+import { plannedAt, recordObservation } from '../observations.ts';
+import { addTargets, type DueTarget, expedite, NEVER, toTarget } from '../targets.ts';
+
+/** A walk through the pages of a list: the page it reads next, and the total it began with. */
+interface Walk {
+  page: number;
+  total: string;
+  startedAt: Instant;
+  /** The tokens read so far, when fewer are listed than known: some are gone. */
+  tokenIds: string[] | null;
+}
+
+/** What is known of the list of a watched contract, stored as JSON. */
+interface Listing {
+  /** The walk that has begun and not ended. */
+  walk: Walk | null;
+  /** The total and the start of the last whole walk. */
+  total: string | null;
+  walkedAt: Instant | null;
+  /** The end of the first whole walk. */
+  listedAt: Instant | null;
+}
+
+const UNLISTED: Listing = { walk: null, total: null, walkedAt: null, listedAt: null };
 
 interface ListingDeps {
   db: Db;
@@ -39,6 +60,8 @@ interface ListingPass {
   more: boolean;
 }
 
+/** Known tokens that are polled when a list shows none. */
+const PRESENT_MAX = 100;
 const PAGES_PER_PASS = 8;
 const PER_PAGE = 100;
 /** In a longer list, tokens that are gone are not looked for. */
@@ -48,11 +71,11 @@ const COMPARED_MAX = 100_000;
 export async function pollListing(deps: ListingDeps, target: DueTarget): Promise<ListingPass> {
   const { db, clock } = deps;
   const contractId = target.contractId ?? 0n;
-  const listing = await store.findListing(db, target.name);
+  const listing = await findListing(db, target.name);
   let { walk } = listing;
   let unprocessed = 0;
-  const ended = async (change: Partial<store.Listing>, cause: string | null = null) => {
-    await store.saveListing(db, target.name, { ...listing, ...change });
+  const ended = async (change: Partial<Listing>, cause: string | null = null) => {
+    await saveListing(db, target.name, { ...listing, ...change });
     return { cause, unprocessed, more: change.walk !== null && cause === null };
   };
   for (let pages = 0; pages < PAGES_PER_PASS && !deps.stop?.aborted; pages++) {
@@ -71,7 +94,7 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
       const isOld = clock.now() >= (listing.walkedAt ?? 0) + deps.walkEveryMs(lastPage);
       if (seen.record.total === 0n) return ended(...(await whenEmpty(deps, target, listing, seen)));
       if (lastPage > 1 && listing.total === total && !isOld) return ended({ walk: null });
-      const known = await store.countPresent(db, contractId);
+      const known = await countPresent(db, contractId);
       const isShorter = seen.record.total < known && known <= COMPARED_MAX;
       walk = { page: 1, total, startedAt, tokenIds: isShorter ? [] : null };
     }
@@ -80,7 +103,7 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
     const { tokenIds } = walk;
     tokenIds?.push(...seen.record.tokens.map(({ tokenId }) => tokenId.toString()));
     if (walk.page >= lastPage) {
-      if (tokenIds) await store.expediteUnlisted(db, contractId, tokenIds, clock.now());
+      if (tokenIds) await expediteUnlisted(db, contractId, tokenIds, clock.now());
       const listedAt = listing.listedAt ?? seen.endedAt;
       return ended({ walk: null, total, walkedAt: walk.startedAt, listedAt });
     }
@@ -93,13 +116,13 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
 async function whenEmpty(
   deps: ListingDeps,
   target: DueTarget,
-  listing: store.Listing,
+  listing: Listing,
   { startedAt, endedAt }: Observation<TokenPage>,
-): Promise<[Partial<store.Listing>, string | null]> {
+): Promise<[Partial<Listing>, string | null]> {
   const { db, clock } = deps;
   const contractId = target.contractId ?? 0n;
   // These are polled, so that the list is believed once they are gone.
-  const known = await store.listPresent(db, contractId, null);
+  const known = await listPresent(db, contractId, null);
   await expedite(db, new Map(known.map((name) => [name, clock.now()])));
   if (known.length > 0 || !(await isListEmpty(deps, contractId)))
     return [{ walk: null, total: null }, 'unconfirmed'];
@@ -131,7 +154,7 @@ async function recordTokens(
 ): Promise<number> {
   const tokens = new Map(page.tokens.map((token) => [nameOf(token), token]));
   const rows = [...tokens].map(([name, token]) => ({ name, record: { ...token } }));
-  const changed = await store.listChanged(db, rows);
+  const changed = await listChanged(db, rows);
   if (changed.length === 0) return 0;
   return db.begin(async (tx) => {
     const [added, known] = [changed.filter(isNew), changed.filter((token) => !isNew(token))];
@@ -158,7 +181,7 @@ async function recordTokens(
   });
 }
 
-function isNew({ lastResult }: store.ChangedToken): boolean {
+function isNew({ lastResult }: ChangedToken): boolean {
   return lastResult === null;
 }
 
@@ -168,4 +191,103 @@ function targetOf({ contractId, tokenId }: TokenRecord) {
 
 function nameOf(token: TokenRecord): string {
   return targetOf(token).name;
+}
+
+async function findListing(db: Queryable, name: string): Promise<Listing> {
+  const rows = await db.sql<{ listing: Listing | null }[]>`
+    select scan_progress as listing from tallyhook.targets where name = ${name}`;
+  return rows[0]?.listing ?? UNLISTED;
+}
+
+export async function saveListing(db: Queryable, name: string, listing: Listing): Promise<void> {
+  await db.sql`
+    update tallyhook.targets set scan_progress = ${asJson(listing)}::jsonb where name = ${name}`;
+}
+
+/** Schedules the next poll of a list; with a failure it is later each time. */
+export async function scheduleListing(
+  db: Queryable,
+  name: string,
+  nextPollAt: Instant,
+  poll: { startedAt: Instant; hasFailed: boolean },
+): Promise<void> {
+  const { startedAt, hasFailed } = poll;
+  await db.sql`
+    update tallyhook.targets set next_poll_at = ${isoText(nextPollAt)}, lease_until = null,
+      pending = false, failures = case when ${hasFailed} then failures + 1 else 0 end,
+      last_started_at = case when ${hasFailed} then last_started_at
+        else ${isoText(startedAt)}::timestamptz end
+    where name = ${name}`;
+}
+
+/** How many tokens of a contract exist, as far as known. */
+async function countPresent(db: Queryable, contractId: bigint): Promise<bigint> {
+  const rows = await db.sql<{ count: bigint }[]>`
+    select count(*)::bigint as count from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and presence = 'present'`;
+  return rows[0]?.count ?? 0n;
+}
+
+/** Names of some tokens of a contract that exist, as far as known, by their creator if given. */
+export async function listPresent(
+  { sql }: Queryable,
+  contractId: bigint,
+  creator: string | null,
+): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select 'token:' || contract_id || ':' || token_id as name from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and presence = 'present'
+      and ${creator === null ? sql`true` : sql`lower(creator) = ${addressKey(creator)}`}
+    limit ${PRESENT_MAX}`;
+  return rows.map(({ name }) => name);
+}
+
+/** Makes a poll due of each known token of a contract that is not among these. */
+async function expediteUnlisted(
+  db: Queryable,
+  contractId: bigint,
+  tokenIds: readonly string[],
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    update tallyhook.targets t set next_poll_at = ${isoText(now)}, pending = true
+    from tallyhook.tokens k
+    where k.contract_id = ${contractId.toString()}::numeric and k.presence = 'present'
+      and k.token_id <> all(${tokenIds as string[]}::numeric[])
+      and t.name = 'token:' || k.contract_id || ':' || k.token_id
+      and t.next_poll_at > ${isoText(now)}`;
+}
+
+interface ChangedToken {
+  name: string;
+  /** Null if it was never polled. */
+  lastResult: string | null;
+  /** Null if it is no target yet. */
+  nextPollAt: Instant | null;
+  failures: number | null;
+}
+
+/** Those of the listed tokens whose target is new, or last showed something else. */
+async function listChanged(
+  db: Queryable,
+  tokens: readonly { name: string; record: unknown }[],
+): Promise<ChangedToken[]> {
+  return db.sql<ChangedToken[]>`
+    select x.name, t.last_result, t.next_poll_at, t.failures
+    from jsonb_to_recordset(${asJson(tokens)}::jsonb) as x(name text, record jsonb)
+    left join tallyhook.targets t on t.name = x.name
+    where t.name is null or t.last_result is distinct from 'seen'
+      or t.last_record is distinct from x.record
+    order by x.name`;
+}
+
+/** When a contract had been listed as a whole for the first time; undefined if it never was. */
+export async function findListedAt(
+  db: Queryable,
+  contractId: bigint,
+): Promise<Instant | undefined> {
+  const rows = await db.sql<{ listing: Listing | null }[]>`
+    select scan_progress as listing from tallyhook.targets
+    where name = ${`contract:${contractId}`}`;
+  return rows[0]?.listing?.listedAt ?? undefined;
 }

@@ -4,14 +4,15 @@
  * as one observation with the matching tokens. If the list changes meanwhile, it restarts, a
  * bounded number of times.
  */
-import type { Db, Queryable } from '../../db/connect.ts';
+import { asJson, type Db, type Queryable } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, Upstream } from '../../upstream/upstream.ts';
 import { isListEmpty } from '../absence.ts';
-import { listObservations, type ObservationRow } from '../observations-store.ts';
-import { type DueTarget, expedite } from '../targets-store.ts';
+import { listObservations, type ObservationRow } from '../observations.ts';
+import { type DueTarget, expedite } from '../targets.ts';
+import { listPresent } from './listing.ts';
 import {
   afterPage,
   beginScan,
@@ -21,7 +22,6 @@ import {
   type ScanProgress,
   type UnknownMint,
 } from './rule.ts';
-import * as store from './store.ts';
 
 /** The record of a finished scan. */
 export interface ScanRecord {
@@ -44,6 +44,10 @@ type ScanPass =
   /** No operation needs the scan any more. */
   | { ended: true; observation: undefined };
 
+/** Unknown mints that one scan looks for. */
+const UNKNOWN_MAX = 500;
+/** The newest writes in a contract, among which answered mints are looked for. */
+const WRITES_SEARCHED_MAX = 1_000;
 /** Then other targets that are due are polled. */
 const PAGES_PER_PASS = 8;
 const PER_PAGE = 100;
@@ -71,27 +75,27 @@ export async function requestScan(
   at: Instant,
   now: Instant,
 ): Promise<void> {
-  const creator = await store.findCreator(db, contractId);
-  await store.upsertScan(db, { name: scanName(contractId, creator), contractId, creator }, at, now);
+  const creator = await findCreator(db, contractId);
+  await upsertScan(db, { name: scanName(contractId, creator), contractId, creator }, at, now);
 }
 
 /** Reads the next pages of a scan that is due. */
 export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<ScanPass> {
   const { db, clock } = deps;
   const contractId = target.contractId ?? 0n;
-  const mints = await store.listUnknownMints(db, contractId);
+  const mints = await listUnknownMints(db, contractId);
   if (mints.length === 0) {
-    await store.dropScan(db, target.name);
+    await dropScan(db, target.name);
     return { ended: true, observation: undefined };
   }
-  const stored = await store.findProgress(db, target.name);
+  const stored = await findProgress(db, target.name);
   let progress =
     stored && !isStale(stored, clock.now()) ? stored : await begin(deps, target, mints);
   for (let pages = 0; pages < PAGES_PER_PASS && !deps.stop?.aborted; pages++) {
     const page = await readPage(deps, target, progress.page);
     if (page.result !== 'seen') return interrupted(deps, target, progress, page);
     const matches = matching(page.record, mints);
-    const known = await store.listKnownTokens(
+    const known = await listKnownTokens(
       db,
       contractId,
       matches.map(({ tokenId }) => tokenId),
@@ -111,7 +115,7 @@ export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<Scan
     }
   }
   const nextAt = clock.now();
-  await store.saveProgress(db, target.name, progress, nextAt);
+  await saveProgress(db, target.name, progress, nextAt);
   return { ended: false, nextAt };
 }
 
@@ -151,10 +155,10 @@ async function interrupted(
 ): Promise<ScanPass> {
   if (page.result === 'inconclusive' && page.cause === 'budget') {
     const nextAt = clock.now() + BUDGET_RETRY_MS;
-    await store.saveProgress(db, target.name, progress, nextAt);
+    await saveProgress(db, target.name, progress, nextAt);
     return { ended: false, nextAt };
   }
-  await store.saveProgress(db, target.name, progress, undefined);
+  await saveProgress(db, target.name, progress, undefined);
   const cause = page.result === 'inconclusive' ? page.cause : 'refused';
   const { startedAt, endedAt } = page;
   return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
@@ -166,7 +170,7 @@ async function giveUp(
   { startedAt, cause }: ScanProgress & { cause: 'moving' | 'unconfirmed' },
   endedAt: Instant,
 ): Promise<ScanPass> {
-  await store.saveProgress(db, target.name, null, undefined);
+  await saveProgress(db, target.name, null, undefined);
   return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
 }
 
@@ -181,7 +185,7 @@ async function isTrue(
 ): Promise<boolean> {
   if (list?.total !== '0') return true;
   const { db, clock } = deps;
-  const known = await store.listPresent(db, contractId ?? 0n, addr);
+  const known = await listPresent(db, contractId ?? 0n, addr);
   await expedite(db, new Map(known.map((name) => [name, clock.now()])));
   return known.length === 0 && isListEmpty(deps, contractId ?? 0n);
 }
@@ -191,7 +195,7 @@ async function finish(
   target: DueTarget,
   progress: ScanProgress,
 ): Promise<ScanPass> {
-  await store.saveProgress(db, target.name, null, undefined);
+  await saveProgress(db, target.name, null, undefined);
   const { startedAt, endedAt, list, operationIds, tokens, truncated, down } = progress;
   const record: ScanRecord & { down: boolean } = {
     contractId: target.contractId ?? 0n,
@@ -212,4 +216,95 @@ async function finish(
 
 function base(target: DueTarget) {
   return { target: target.name, kind: 'scan', result: 'inconclusive', record: null } as const;
+}
+
+/** Sequential mints of a contract with an open outcome and no known token id, oldest first. */
+export async function listUnknownMints(db: Queryable, contractId: bigint): Promise<UnknownMint[]> {
+  return db.sql<UnknownMint[]>`
+    select id, token_uri, meta_data from tallyhook.operations
+    where kind = 'mint_sequential' and state in ('sending', 'unknown') and settled_at is null
+      and contract_id = ${contractId.toString()}::numeric and token_id is null
+    order by recorded_at limit ${UNKNOWN_MAX}`;
+}
+
+/** Those of the tokens that are known to come from other mints. */
+export async function listKnownTokens(
+  db: Queryable,
+  contractId: bigint,
+  tokenIds: readonly bigint[],
+): Promise<Set<bigint>> {
+  if (tokenIds.length === 0) return new Set();
+  const rows = await db.sql<{ id: bigint }[]>`
+    select x.id from unnest(${tokenIds.map(String)}::numeric[]) as x(id)
+    where (select o.id from tallyhook.operations o
+      where o.contract_id = ${contractId.toString()}::numeric and o.token_id = x.id
+        and o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+      limit 1) is not null`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * The creator of all tokens that the newest answered mints made in a contract; undefined unless it
+ * is one.
+ */
+export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
+  const rows = await db.sql<{ creator: string }[]>`
+    select min(creator) as creator from (
+      select (select t.creator from tallyhook.tokens t
+        where t.contract_id = ${contractId.toString()}::numeric and t.token_id = o.token_id
+          and length(t.creator) = 42) as creator
+      from (
+        select token_id, tx_hash, kind, effective_basis, outcome, recorded_at
+        from tallyhook.operations where contract_id = ${contractId.toString()}::numeric
+        order by recorded_at desc limit ${WRITES_SEARCHED_MAX}) o
+      where o.tx_hash is not null and o.kind in ('mint', 'mint_sequential')
+        and o.effective_basis = 'answer' and o.outcome = 'executed'
+      order by o.recorded_at desc limit 20) c
+    where creator is not null
+    group by lower(creator) limit 2`;
+  return rows.length === 1 ? rows[0]?.creator : undefined;
+}
+
+/** Schedules a scan, or makes it sooner. One that has failed keeps its back-off. */
+async function upsertScan(
+  db: Queryable,
+  scan: { name: string; contractId: bigint; creator: string | undefined },
+  at: Instant,
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    insert into tallyhook.targets as x (name, kind, addr, contract_id, next_poll_at, pending,
+      added_at)
+    values (${scan.name}, 'scan', ${scan.creator ?? null},
+      ${scan.contractId.toString()}::numeric, ${isoText(at)}, true, ${isoText(now)})
+    on conflict (name) do update set pending = true,
+      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
+    where x.failures = 0`;
+}
+
+async function findProgress(db: Queryable, name: string): Promise<ScanProgress | undefined> {
+  const rows = await db.sql<{ scanProgress: ScanProgress | null }[]>`
+    select scan_progress from tallyhook.targets where name = ${name}`;
+  return rows[0]?.scanProgress ?? undefined;
+}
+
+/**
+ * @param progress null when the scan has ended
+ * @param nextAt undefined keeps schedule and lease
+ */
+async function saveProgress(
+  db: Queryable,
+  name: string,
+  progress: ScanProgress | null,
+  nextAt: Instant | undefined,
+): Promise<void> {
+  await db.sql`
+    update tallyhook.targets set scan_progress = ${asJson(progress)}::jsonb,
+      lease_until = case when ${nextAt === undefined} then lease_until end,
+      next_poll_at = coalesce(${nextAt === undefined ? null : isoText(nextAt)}, next_poll_at)
+    where name = ${name}`;
+}
+
+async function dropScan(db: Queryable, name: string): Promise<void> {
+  await db.sql`delete from tallyhook.targets where name = ${name} and kind = 'scan'`;
 }

@@ -1,9 +1,9 @@
 /** The present price of a poll, from the targets and the budget that is left for them. */
-import type { Db } from '../../db/connect.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Db, Queryable } from '../../db/connect.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
-import { countRateClasses } from '../counts-store.ts';
+import { NEVER } from '../targets.ts';
 import { maximumAgeMs, type PollIntervals } from './intervals.ts';
 import {
   type Delay,
@@ -107,4 +107,20 @@ function cachedTargets({ db, clock }: Deps) {
     });
     return reading;
   };
+}
+
+interface OldestPoll {
+  /** When the target polled longest ago was polled; null if none was. */
+  oldestPollAt: Instant | null;
+}
+
+/** Targets that are polled, by how often they change; a class spans 28 % of that. */
+export async function countRateClasses(db: Queryable): Promise<(RateClass & OldestPoll)[]> {
+  return db.sql<(RateClass & OldestPoll)[]>`
+    select count(*)::int as targets, avg(sqrt(changes / changes_over_s)) as root,
+      min(last_started_at) as oldest_poll_at
+    from tallyhook.targets
+    where kind in ('wallet', 'token', 'contract') and next_poll_at < ${isoText(NEVER)}
+      and not idle
+    group by floor(ln(changes / changes_over_s) * 4)`;
 }

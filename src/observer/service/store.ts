@@ -1,46 +1,14 @@
-/** SQL of the service's limits and maintenance state. */
+/** SQL of the state of the service. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ServiceState } from '../../resources/status.ts';
-import type { QuotaState } from '../../upstream/upstream.ts';
-import type { DueTarget } from '../targets-store.ts';
+import type { DueTarget } from '../targets.ts';
 import type { Service } from './state.ts';
 
 /** Of one list; a service that changes more often is shown as far as this. */
 const CHANGES_MAX = 1_000;
 
 const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
-
-export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
-  return db.sql<QuotaState[]>`
-    select name, blocked_until, rate, rises_from, rise_ms, cleared_at from tallyhook.quota`;
-}
-
-/**
- * Keeps the later deadline and the later throttling, whichever daemon received them. A daemon that
- * does not know yet that deadlines were removed cannot restore them.
- */
-export async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
-  const { name, blockedUntil, rate, risesFrom, riseMs, clearedAt } = state;
-  await db.sql`
-    insert into tallyhook.quota as q
-      (name, blocked_until, rate, rises_from, rise_ms, cleared_at)
-    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${riseMs}, ${at(clearedAt)})
-    on conflict (name) do update set
-      blocked_until = greatest(q.blocked_until, excluded.blocked_until),
-      rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
-        then excluded.rate else q.rate end,
-      rise_ms = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
-        then excluded.rise_ms else q.rise_ms end,
-      rises_from = greatest(q.rises_from, excluded.rises_from)
-    where q.cleared_at is not distinct from excluded.cleared_at`;
-}
-
-export async function clearQuota(db: Queryable, at: Instant): Promise<void> {
-  await db.sql`
-    update tallyhook.quota set blocked_until = null, cleared_at = ${isoText(at)},
-      rises_from = case when rises_from is not null then least(rises_from, ${isoText(at)}) end`;
-}
 
 /**
  * Serializes concurrent probes until the end of the transaction; returns when the next probe is

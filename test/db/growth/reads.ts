@@ -30,20 +30,20 @@ import {
   listUnprocessed,
   newestScan,
   newestScans,
-} from '../../../src/observer/observations-store.ts';
+} from '../../../src/observer/observations.ts';
+import { scheduleOpen } from '../../../src/observer/open-operations.ts';
 import {
   findCreator,
   listKnownTokens,
   listUnknownMints,
-} from '../../../src/observer/scans/store.ts';
+} from '../../../src/observer/scans/scans.ts';
 import { listPollActivity } from '../../../src/observer/schedule/minutes.ts';
 import {
   claimDue,
   deleteFinished,
   listLastRecords,
   nextDue,
-  scheduleOpen,
-} from '../../../src/observer/targets-store.ts';
+} from '../../../src/observer/targets.ts';
 import { listWriteActivity } from '../../../src/operations/intake/activity-store.ts';
 import {
   countOpen,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { saveListing } from '../../../src/observer/scans/store.ts';
-import { targetName, toTarget } from '../../../src/observer/targets.ts';
-import { addTargets } from '../../../src/observer/targets-store.ts';
+import { saveListing } from '../../../src/observer/scans/listing.ts';
+import { addTargets, targetName, toTarget } from '../../../src/observer/targets.ts';
 import { freshAddr, openRig } from '../rig.ts';
 import { freshHash, tokenScenario } from './scenario.ts';
 

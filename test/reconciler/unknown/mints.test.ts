@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/kernel/json.ts';
-import { plannedAt, recordObservation } from '../../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../../src/observer/observations.ts';
 import type { Deps } from '../../../src/reconciler/deps.ts';
 import { evaluateScan } from '../../../src/reconciler/unknown/mints.ts';
 import { PLAIN } from '../../ledger/fixture.ts';

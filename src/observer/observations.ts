@@ -1,19 +1,15 @@
-/** SQL of observations: recording them, and what the reconciler has to process. */
+/** Observations: recording them, and what the reconciler has to process. */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
 import type { ChangeRate } from './schedule/change-rate.ts';
+import type { observations } from './tables.ts';
 
-export interface ObservationRow {
-  id: string;
-  target: string;
-  kind: string;
-  startedAt: Instant;
-  endedAt: Instant;
-  result: 'seen' | 'absent' | 'inconclusive';
-  cause: string | null;
-  record: Json;
-}
+type Row = typeof observations.$inferSelect;
+
+export type ObservationRow = Pick<
+  Row,
+  'id' | 'target' | 'kind' | 'startedAt' | 'endedAt' | 'result' | 'cause' | 'record'
+>;
 
 /** What earlier polls of a target have shown. */
 export interface Known extends ChangeRate {
@@ -169,19 +165,12 @@ export async function findIfNeeded(
   return rows[0];
 }
 
-export interface StoredObservation {
-  id: string;
-  target: string;
+/** With the start and the end of the last of a series of polls with the same result. */
+export interface StoredObservation extends ObservationRow {
   kind: 'wallet' | 'token' | 'scan';
-  /** Of the last of a series of polls with the same result. */
-  startedAt: Instant;
-  endedAt: Instant;
   /** Start and end of the first of them. */
   unchangedSince: Instant;
   firstEndedAt: Instant;
-  result: 'seen' | 'absent' | 'inconclusive';
-  cause: string | null;
-  record: Json;
 }
 
 /** A conclusive observation that the reconciler has to process. */

@@ -1,0 +1,46 @@
+/** The limits that the service has set, stored for the upstream stages of all daemons. */
+import type { Db, Queryable } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { QuotaState, QuotaStore } from '../upstream/upstream.ts';
+
+export function makeQuotaStore(db: Db): QuotaStore {
+  return {
+    load: () => db.single(loadQuota),
+    // `single` has a deadline, and a response waits until its limits are stored.
+    save: (state) => db.single((q) => saveQuota(q, state)),
+    clear: (at) => db.single((q) => clearQuota(q, at)),
+  };
+}
+
+const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
+
+async function loadQuota(db: Queryable): Promise<QuotaState[]> {
+  return db.sql<QuotaState[]>`
+    select name, blocked_until, rate, rises_from, rise_ms, cleared_at from tallyhook.quota`;
+}
+
+/**
+ * Keeps the later deadline and the later throttling, whichever daemon received them. A daemon that
+ * does not know yet that deadlines were removed cannot restore them.
+ */
+async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
+  const { name, blockedUntil, rate, risesFrom, riseMs, clearedAt } = state;
+  await db.sql`
+    insert into tallyhook.quota as q
+      (name, blocked_until, rate, rises_from, rise_ms, cleared_at)
+    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${riseMs}, ${at(clearedAt)})
+    on conflict (name) do update set
+      blocked_until = greatest(q.blocked_until, excluded.blocked_until),
+      rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
+        then excluded.rate else q.rate end,
+      rise_ms = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
+        then excluded.rise_ms else q.rise_ms end,
+      rises_from = greatest(q.rises_from, excluded.rises_from)
+    where q.cleared_at is not distinct from excluded.cleared_at`;
+}
+
+async function clearQuota(db: Queryable, at: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.quota set blocked_until = null, cleared_at = ${isoText(at)},
+      rises_from = case when rises_from is not null then least(rises_from, ${isoText(at)}) end`;
+}
