@@ -60,6 +60,13 @@ const decided = async (id: string, outcome: string) => {
   expect(status).toBe(200);
   return body;
 };
+/** The ids of the operations whose proposal waits for another owner. */
+const waiting = async () => {
+  const { body } = await api.call('GET', '/api/operations?proposed=true');
+  const status = await api.call('GET', '/api/status');
+  expect(status.body).toMatchObject({ open: { outcomes_proposed: body.data.length } });
+  return body.data.map((one) => one.id);
+};
 const resolutionsOf = async (id: string) => {
   const rows = await api.database.owner.sql<{ body: string }[]>`
     select tallyhook.event_body(events) as body from tallyhook.events
@@ -71,12 +78,6 @@ describe('A decision', () => {
   it('A proposed outcome takes effect when another owner approves it, and the ledger follows', async () => {
     const id = await undecided();
     const before = await api.balance(ADDR_B);
-    const waiting = async () => {
-      const { body } = await api.call('GET', '/api/operations?proposed=true');
-      const status = await api.call('GET', '/api/status');
-      expect(status.body).toMatchObject({ open: { outcomes_proposed: body.data.length } });
-      return body.data.map((one) => one.id);
-    };
     expect(await waiting()).toEqual([]);
     const proposed = await decide(id, 'executed');
     expect(await waiting()).toEqual([id]);
@@ -243,12 +244,6 @@ describe('A proposal is refused', () => {
     async (_title, state, to) => {
       const id = await acceptedTransfer(now() - 2 * 3_600_000);
       if (state === 'settled') await move(id, 'settled');
-      const waiting = async () => {
-        const { body } = await api.call('GET', '/api/operations?proposed=true');
-        const status = await api.call('GET', '/api/status');
-        expect(status.body).toMatchObject({ open: { outcomes_proposed: body.data.length } });
-        return body.data.map((one) => one.id);
-      };
       expect(await waiting()).not.toContain(id);
       await decide(id, to);
       expect(await waiting()).toContain(id);

@@ -13,6 +13,13 @@ const now = () => api.deps.clock.now();
 const report = (body: unknown) => api.call('POST', '/api/operations', { body });
 const lostTransfer = (amount: bigint) => api.recordLost({ fields: { amount } });
 
+/** An answer with a number, but without that of its app. */
+const unnamed = (id: string, number: bigint) => {
+  const { outcome, ...answer } = accepted(id, number, now());
+  const { txAppNo: _, ...rest } = outcome as { txAppNo?: bigint } & typeof outcome;
+  return { ...answer, outcome: rest };
+};
+
 describe('One report', () => {
   it('A report becomes an operation that is posted at the time when it occurred', async () => {
     const input = aGive({ reference: 'grant 1', reason_type: 'grant', amount: HUGE.toString() });
@@ -80,9 +87,7 @@ describe('One report', () => {
       const amount = nextNumber();
       const id = await api.record({ fields: { amount } });
       const number = nextNumber();
-      const { outcome, ...answer } = accepted(id, number, now());
-      const { txAppNo: _, ...unnamed } = outcome as { txAppNo?: bigint } & typeof outcome;
-      await api.operations.conclude({ ...answer, outcome: unnamed });
+      await api.operations.conclude(unnamed(id, number));
       const about = { amount: String(amount), tx_log_no: String(number), tx_app_no };
       const { status, body } = await report(aTransfer(about));
       expect({ status, id: body.id }).toEqual({ status: 200, id });
@@ -97,9 +102,7 @@ describe('One report', () => {
     const number = nextNumber();
     const distinct = { amount: String(amount), tx_log_no: String(number), distinct: true };
     expect((await report(aTransfer(distinct))).status).toBe(201);
-    const { outcome, ...answer } = accepted(id, number, now());
-    const { txAppNo: _, ...unnamed } = outcome as { txAppNo?: bigint } & typeof outcome;
-    await api.operations.conclude({ ...answer, outcome: unnamed, ownAppNo: 7n });
+    await api.operations.conclude({ ...unnamed(id, number), ownAppNo: 7n });
     const { body } = await api.call('GET', '/api/quarantine');
     expect(body.data).toMatchObject([{ id, reason: 'repeated_tx_log_no' }]);
     expect((await api.call('GET', `/api/operations/${id}`)).body.tx_app_no).toBe('7');

@@ -1,5 +1,12 @@
 /** Operations as values, for rules that need no database. */
-import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
+import {
+  type EffectSettings,
+  NO_FIELDS,
+  newOperation,
+  type Operation,
+  type Report,
+  type WriteFields,
+} from '../../src/operations/operations.ts';
 
 export const START = Date.UTC(2026, 0, 1);
 /** Fees on top, and no wallets of our own. */
@@ -13,45 +20,36 @@ export function addr(n: number | string): string {
 /** A whole operation, accepted, with the fields that the test names. */
 export function operation(fields: Partial<Operation>): Operation {
   return {
-    id: 'op_1',
-    kind: 'give',
-    state: 'accepted',
+    ...newOperation({
+      id: 'op_1',
+      kind: 'give',
+      state: 'accepted',
+      source: 'gateway',
+      owner: 'app',
+      recordedAt: START,
+    }),
     outcome: 'executed',
-    source: 'gateway',
-    owner: 'app',
-    idempotencyKey: null,
-    reference: null,
-    fromAddr: null,
-    toAddr: null,
-    operationNo: null,
-    contractId: null,
-    tokenId: null,
-    amount: null,
-    feeAmount: null,
-    reasonType: null,
-    tokenUri: null,
-    metaData: null,
-    extraData: null,
+    inLedger: true,
+    ...fields,
+  };
+}
+
+/** A write made elsewhere, with the fields that the test names. */
+export function reportOf({
+  fields,
+  ...more
+}: Partial<Omit<Report, 'fields'>> & { fields: WriteFields }): Report {
+  return {
+    kind: 'give',
     txAppNo: null,
     txLogNo: null,
     txHash: null,
-    errorClass: null,
-    errorStatus: null,
-    errorCode: null,
-    errorMessage: null,
-    preImage: null,
-    evidence: null,
-    recordedAt: START,
-    sentAt: null,
-    sendDeadlineAt: null,
-    answeredAt: null,
-    answerStatus: null,
-    effectiveAt: null,
-    effectiveBasis: null,
-    settledAt: null,
-    expiresAt: null,
-    ambiguous: false,
-    inLedger: true,
-    ...fields,
+    occurredAt: START,
+    reference: null,
+    operationId: null,
+    distinct: true,
+    body: '{}',
+    ...more,
+    fields: { ...NO_FIELDS, ...fields },
   };
 }

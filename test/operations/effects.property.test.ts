@@ -26,6 +26,7 @@ import { createDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { naiveEffects } from '../harness/naive-effects.ts';
 import { openStages } from '../harness/stages.ts';
+import { reportOf } from '../ledger/builders.ts';
 import { Model } from './effects-model.ts';
 import { conclusion, nextNumber, write } from './rig.ts';
 
@@ -125,26 +126,21 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
         includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
         observe: async () => {},
       });
-      return reported.report([reportOf(kind, fields, clock)], { owner: 'app', keyId: 'key_1' });
+      return reported.report([reportFor(kind, fields, clock)], { owner: 'app', keyId: 'key_1' });
     }
   }
 }
 
-function reportOf(kind: Kind, fields: object, clock: ManualClock): Report {
+function reportFor(kind: Kind, fields: object, clock: ManualClock): Report {
   const isNft = NFT_KINDS.includes(kind);
-  const more = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
-  return {
+  return reportOf({
     kind: kind === 'other' ? 'give' : kind,
     txAppNo: isNft ? null : 7n,
     txLogNo: isNft ? null : nextNumber(),
     txHash: isNft ? `0x${nextNumber()}` : null,
     occurredAt: clock.now(),
-    reference: null,
-    operationId: null,
-    distinct: true,
-    body: '{}',
-    fields: { ...(fields as Report['fields']), ...more },
-  };
+    fields,
+  });
 }
 
 async function isDue(db: Db, id: string): Promise<boolean> {

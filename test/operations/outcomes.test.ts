@@ -9,10 +9,10 @@ import {
   type State,
   statesBefore,
 } from '../../src/operations/operations.ts';
+import { STATES } from '../../src/resources/operation.ts';
 import { conclusion, useOperations } from './rig.ts';
 
 const rig = useOperations();
-const STATES = Object.keys(FOLLOWS) as State[];
 
 /** The shortest way to each state, from `sending`. */
 const WAYS: Partial<Record<State, State[]>> = {

@@ -1,40 +1,18 @@
 /** The rule for reported operations, with generated reports in random order and batch sizes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Operation, State } from '../../src/operations/operations.ts';
+import { NO_FIELDS, type Operation, type State } from '../../src/operations/operations.ts';
 import { planReports } from '../../src/operations/reported/plan.ts';
 import { type Report, transactionKey } from '../../src/operations/reported/rule.ts';
+import { reportOf } from '../ledger/builders.ts';
 
 const AT = Date.UTC(2026, 0, 31);
 const [A, B] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`];
-const NOTHING = {
-  fromAddr: null,
-  toAddr: null,
-  operationNo: null,
-  contractId: null,
-  tokenId: null,
-  amount: null,
-  feeAmount: null,
-  reasonType: null,
-  tokenUri: null,
-  metaData: null,
-  extraData: null,
-};
+const GIVE = { toAddr: A, operationNo: 1n, amount: 10n };
 
 function report(change: Partial<Report> = {}): Report {
-  return {
-    kind: 'give',
-    txAppNo: 7n,
-    txLogNo: 1n,
-    txHash: null,
-    occurredAt: AT,
-    reference: null,
-    fields: { ...NOTHING, toAddr: A, operationNo: 1n, amount: 10n },
-    operationId: null,
-    distinct: false,
-    body: '{}',
-    ...change,
-  };
+  const about = { txAppNo: 7n, txLogNo: 1n, occurredAt: AT, distinct: false };
+  return reportOf({ ...about, ...change, fields: change.fields ?? GIVE });
 }
 
 /** A give of 10 of ours without a number. */
@@ -99,7 +77,7 @@ describe('Reports', () => {
         txLogNo,
         operationId,
         distinct,
-        fields: { ...NOTHING, toAddr: to, operationNo: 1n, amount },
+        fields: { ...NO_FIELDS, ...GIVE, toAddr: to, amount },
       }),
     ),
   );

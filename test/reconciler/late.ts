@@ -6,6 +6,7 @@ import {
   type Report,
 } from '../../src/operations/operations.ts';
 import { makeDrifts, type ProposalInput } from '../../src/reconciler/reconciler.ts';
+import { reportOf } from '../ledger/builders.ts';
 import { PLAIN } from '../ledger/fixture.ts';
 import type { Rig } from './rig.ts';
 
@@ -15,26 +16,14 @@ const OTHER = '0xE000000000000000000000000000000000000001';
 
 /** A give to a wallet, or with a negative amount a transfer from it. */
 export function giveOf(addr: string, amount: bigint, occurredAt: number): Report {
-  const none = { fromAddr: null, toAddr: null, operationNo: null, feeAmount: null };
-  const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
-  const fields = { ...none, ...texts, contractId: null, tokenId: null };
-  const common = {
-    txAppNo: 1n,
-    txLogNo: ++numbers,
-    txHash: null,
-    reference: null,
-    occurredAt,
-    operationId: null,
-    distinct: true,
-    body: '{}',
-  };
+  const common = { txAppNo: 1n, txLogNo: ++numbers, occurredAt };
   return amount > 0n
-    ? { ...common, kind: 'give', fields: { ...fields, operationNo: 7n, toAddr: addr, amount } }
-    : {
+    ? reportOf({ ...common, fields: { operationNo: 7n, toAddr: addr, amount } })
+    : reportOf({
         ...common,
         kind: 'transfer',
-        fields: { ...fields, fromAddr: addr, toAddr: OTHER, amount: -amount, feeAmount: 0n },
-      };
+        fields: { fromAddr: addr, toAddr: OTHER, amount: -amount, feeAmount: 0n },
+      });
 }
 
 export function lateReports({ database, clock, ids, outbox, metrics }: Rig) {

@@ -12,6 +12,8 @@ import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
 import { csvCell } from '../../reports/reports.ts';
 import { operationExport } from '../../resources/operation.ts';
+import { partiesOf, type reportLine } from '../../resources/reports/report.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, type Remote } from '../remote.ts';
 
 const LINE_COLUMNS = [
@@ -86,18 +88,8 @@ export function exportLines(id: string, options: LineOptions): Promise<number> {
     query: { kind, account, reason_type: reason },
     columns: LINE_COLUMNS,
     what: 'lines',
-    more: partiesOf,
+    more: (row) => partiesOf(row as Shown<typeof reportLine>),
   });
-}
-
-/** Who paid and who received. */
-function partiesOf({ entries }: Row): Row {
-  const accounts = (isPayer: boolean) =>
-    (entries as Row[])
-      .filter(({ amount }) => String(amount).startsWith('-') === isPayer)
-      .map(({ account }) => account)
-      .join(' ');
-  return { payer: accounts(true), payee: accounts(false) };
 }
 
 async function exportRows(options: ExportOptions, of: Export): Promise<number> {

@@ -8,6 +8,7 @@ import { expect, it } from 'vitest';
 import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeDecisions, makeReportedOperations } from '../../../src/operations/operations.ts';
 import { makeDrifts, type ProposalInput } from '../../../src/reconciler/reconciler.ts';
+import { reportOf } from '../../ledger/builders.ts';
 import { faultsOf, NO_FAULTS, PLAIN } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
@@ -94,20 +95,8 @@ class World {
 
   outsideGive(i: number, of: bigint): void {
     this.change(i, of);
-    const none = { fromAddr: null, feeAmount: null, contractId: null, tokenId: null };
-    const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
-    const report = {
-      kind: 'give' as const,
-      txAppNo: 1n,
-      txLogNo: ++numbers,
-      txHash: null,
-      reference: null,
-      operationId: null,
-      distinct: true,
-      body: '{}',
-      occurredAt: clock.now(),
-      fields: { ...none, ...texts, operationNo: 7n, toAddr: this.addr(i), amount: of },
-    };
+    const fields = { operationNo: 7n, toAddr: this.addr(i), amount: of };
+    const report = reportOf({ txAppNo: 1n, txLogNo: ++numbers, occurredAt: clock.now(), fields });
     this.unreported.push(() => reports.report([report], { owner: 'x', keyId: 'k' }));
   }
 

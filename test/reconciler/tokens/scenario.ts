@@ -1,6 +1,7 @@
 /** One token of a test: writes on it and observations of it. */
-import type { Instant } from '../../../src/kernel/clock.ts';
 import type { Json } from '../../../src/kernel/json.ts';
+import type { Report, WriteFields } from '../../../src/operations/operations.ts';
+import { reportOf } from '../../ledger/builders.ts';
 import { freshAddr, type Rig } from '../rig.ts';
 
 export const CONTRACT = 5n;
@@ -8,33 +9,8 @@ let tokens = 0n;
 let hashes = 0;
 export const freshHash = () => `0x${String(++hashes).padStart(64, '0')}`;
 
-interface ReportedWrite {
-  kind: 'mint' | 'transfer_from' | 'burn';
-  fromAddr: string | null;
-  toAddr: string | null;
-  occurredAt: Instant;
-}
-
-function reportOf({
-  kind,
-  occurredAt,
-  ...fields
-}: ReportedWrite & { contractId: bigint; tokenId: bigint }) {
-  const none = { operationNo: null, amount: null, feeAmount: null, reasonType: null };
-  const text = { tokenUri: null, metaData: null, extraData: null };
-  return {
-    kind,
-    occurredAt,
-    fields: { ...none, ...text, ...fields },
-    txAppNo: null,
-    txLogNo: null,
-    txHash: freshHash(),
-    reference: null,
-    operationId: null,
-    distinct: true,
-    body: '{}',
-  };
-}
+type ReportedWrite = Pick<Report, 'kind' | 'occurredAt'> &
+  Required<Pick<WriteFields, 'fromAddr' | 'toAddr'>>;
 
 export function tokenScenario(rig: Rig) {
   const tokenId = ++tokens;
@@ -83,7 +59,10 @@ export function tokenScenario(rig: Rig) {
       rig.send('set_extra_data', { ...fields, extraData }, preImage),
     dueInMs: () => rig.dueInMs(ref),
     /** Reports a write that did not pass through us. */
-    report: (write: ReportedWrite) =>
-      rig.reported.report([reportOf({ ...fields, ...write })], { owner: 'other', keyId: 'key_2' }),
+    report({ kind, occurredAt, ...parties }: ReportedWrite) {
+      const about = { kind, occurredAt, txHash: freshHash() };
+      const report = reportOf({ ...about, fields: { ...fields, ...parties } });
+      return rig.reported.report([report], { owner: 'other', keyId: 'key_2' });
+    },
   };
 }

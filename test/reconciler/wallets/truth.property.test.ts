@@ -13,6 +13,7 @@ import {
   type Report,
 } from '../../../src/operations/operations.ts';
 import { makeOutbox } from '../../../src/outbox/outbox.ts';
+import { reportOf } from '../../ledger/builders.ts';
 import { PLAIN } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
@@ -167,28 +168,10 @@ class World {
   async giveOfOthers({ to, amount: n, agoMs, reported }: GiveOfOthers): Promise<void> {
     if (!reported && this.observed.has(to)) this.disturbed = true;
     this.change(to, n);
-    const none = {
-      fromAddr: null,
-      feeAmount: null,
-      contractId: null,
-      tokenId: null,
-      reasonType: null,
-      tokenUri: null,
-      metaData: null,
-      extraData: null,
-    };
-    this.unreported.push({
-      kind: 'give',
-      txAppNo: 1n,
-      txLogNo: number(),
-      txHash: null,
-      occurredAt: rig.clock.now(),
-      reference: null,
-      operationId: null,
-      distinct: true,
-      body: '{}',
-      fields: { ...none, operationNo: 7n, toAddr: this.addr(to), amount: n },
-    });
+    const fields = { operationNo: 7n, toAddr: this.addr(to), amount: n };
+    this.unreported.push(
+      reportOf({ txAppNo: 1n, txLogNo: number(), occurredAt: rig.clock.now(), fields }),
+    );
     rig.clock.advance(agoMs);
     if (reported) await this.report();
   }

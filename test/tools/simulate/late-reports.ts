@@ -13,6 +13,7 @@ import {
 import { makeOutbox } from '../../../src/outbox/outbox.ts';
 import type { Effect } from '../../../src/sandbox/state/records.ts';
 import { seededRandom } from '../../harness/seeded-random.ts';
+import { reportOf } from '../../ledger/builders.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
 import type { World } from './world.ts';
@@ -70,38 +71,21 @@ export async function reportChange(
   change.reportedAt = world.clock.now();
   const number = FIRST_NUMBER + BigInt(outside.indexOf(change));
   const reports = reportsIn(world, stagesOf(world));
-  const [result] = await reports.report([reportOf(change, number)], REPORTER);
+  const [result] = await reports.report([reportOfOther(change, number)], REPORTER);
   if (result?.result !== 'recorded')
     throw new Error(`a report was ${result?.result}: ${jsonText(result)}`);
 }
 
 /** An operator of another app gave it, or it was transferred to a wallet that nobody observes. */
-function reportOf({ addr, amount, at }: Outside, txLogNo: bigint): Report {
-  const gave = amount > 0n;
-  return {
-    kind: gave ? 'give' : 'transfer',
-    txAppNo: 7n,
-    txLogNo,
-    txHash: null,
-    occurredAt: at,
-    reference: null,
-    operationId: null,
-    distinct: true,
-    body: '{}',
-    fields: {
-      operationNo: gave ? OTHER_OPERATOR : null,
-      fromAddr: gave ? null : addr,
-      toAddr: gave ? addr : OUTSIDER,
-      amount: gave ? amount : -amount,
-      feeAmount: gave ? null : 0n,
-      reasonType: null,
-      contractId: null,
-      tokenId: null,
-      tokenUri: null,
-      metaData: null,
-      extraData: null,
-    },
-  };
+function reportOfOther({ addr, amount, at }: Outside, txLogNo: bigint): Report {
+  const about = { txAppNo: 7n, txLogNo, occurredAt: at };
+  return amount > 0n
+    ? reportOf({ ...about, fields: { operationNo: OTHER_OPERATOR, toAddr: addr, amount } })
+    : reportOf({
+        ...about,
+        kind: 'transfer',
+        fields: { fromAddr: addr, toAddr: OUTSIDER, amount: -amount, feeAmount: 0n },
+      });
 }
 
 /** So many of the app's own writes are reported at each rest. */
@@ -171,20 +155,13 @@ export async function reportMint(
   made: Effect,
 ): Promise<void> {
   const { id: operationId, toAddr, contractId, tokenUri, metaData, extraData } = mint;
-  const none = { operationNo: null, fromAddr: null, amount: null, feeAmount: null };
-  const texts = { reasonType: null, tokenUri, metaData, extraData };
-  const report = {
-    kind: 'mint_sequential' as const,
-    txAppNo: null,
-    txLogNo: null,
+  const report = reportOf({
+    kind: 'mint_sequential',
     txHash: made.tx_hash,
     occurredAt: made.at,
-    reference: null,
     operationId,
-    distinct: true,
-    body: '{}',
-    fields: { ...none, ...texts, toAddr, contractId, tokenId: made.token_id },
-  };
+    fields: { toAddr, contractId, tokenUri, metaData, extraData, tokenId: made.token_id },
+  });
   const [result] = await reportsIn(world, stages).report([report], REPORTER);
   if (result?.result === 'refused') throw new Error(`${operationId}: ${jsonText(result)}`);
 }
