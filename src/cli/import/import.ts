@@ -11,6 +11,8 @@ import { parseInstant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import type { Shown } from '../../resources/resource.ts';
+import type { reportResult } from '../../resources/results.ts';
 import { type Remote, streamToDaemon } from '../remote.ts';
 import { type Line, type Mapping, type MappingOptions, readMapping } from './mapping.ts';
 import { type Movements, makeMovements, makeSeenLines } from './movements.ts';
@@ -36,12 +38,7 @@ type Options = Remote &
   };
 
 /** A line of the answer of `POST /api/operations`. */
-interface Answered {
-  line?: number;
-  result?: 'recorded' | 'known' | 'refused';
-  problem?: Problem | null;
-  effects?: { account: string; amount: string }[];
-}
+type Answered = Partial<Shown<typeof reportResult>>;
 
 /** Lines and characters of one request. */
 const LINES_MAX = 20_000;

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { txHashKey } from '../../kernel/addresses.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../kernel/json.ts';
+import { writeFields } from '../../resources/operation.ts';
 import { makeTimeReader } from './local-time.ts';
 import type { Row } from './rows.ts';
 
@@ -16,17 +17,7 @@ const FIELDS = [
   'tx_log_no',
   'tx_app_no',
   'tx_hash',
-  'from_addr',
-  'to_addr',
-  'operation_no',
-  'amount',
-  'fee_amount',
-  'contract_id',
-  'token_id',
-  'reason_type',
-  'token_uri',
-  'meta_data',
-  'extra_data',
+  ...Object.keys(writeFields),
   'reference',
   'operation_id',
   'distinct',
