@@ -29,7 +29,7 @@ import {
   makeOperations,
   makeReportedOperations,
 } from '../operations/operations.ts';
-import { makeOutbox, type Outbox } from '../outbox/outbox.ts';
+import { makeOutbox, type Outbox, type OwnOutbox } from '../outbox/outbox.ts';
 import {
   feeRuleAnnouncement,
   makeAlerts,
@@ -38,7 +38,7 @@ import {
 } from '../reconciler/reconciler.ts';
 import { makePeriods, makeReports, PAGE_STYLE } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
+import { fanOut, makeWebhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
 import {
   alertSettings,
@@ -214,6 +214,7 @@ function makeStages(config: Config, base: Base, service: Service) {
   const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
   const { daemon, upstream } = base;
   const effectSettings = ledgerSettings(config);
+  const outbox = makeOutbox({ clock, ids, fanOut });
   const webhooks = makeWebhooks({
     db: workersDb,
     peopleDb,
@@ -225,9 +226,8 @@ function makeStages(config: Config, base: Base, service: Service) {
     log,
     metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
-    emit: (tx, drafts) => outbox.emit(tx, drafts),
+    emit: outbox.emit,
   });
-  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const operations = buildOperations(config, base, outbox);
   const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
   const decisions = makeDecisions({ ...people, metrics, addDuePostings, pollToken: pollsOf(base) });
@@ -331,7 +331,7 @@ type TokenRef = { contractId: bigint; tokenId: bigint };
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
   const { db, clock, log, metrics, keys, upstream, heartbeat } = base;
-  const { operations, observer, webhooks } = stages;
+  const { operations, observer, outbox } = stages;
   return makeGateway({
     operations,
     upstream,
@@ -354,7 +354,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: heartbeat.isAlive,
     prove: heartbeat.beat,
-    onConcluded: wakeAfterOutcome(wake, webhooks),
+    onConcluded: wakeAfterOutcome(wake, outbox),
     onRead: recordPassiveReads(observer, log),
   });
 }
@@ -363,9 +363,9 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
  * Wakes the later stages after a recorded outcome. Webhooks are woken soonest, because subscribers
  * wait for them; the gaps of the others make each commit cover more outcomes.
  */
-function wakeAfterOutcome(wake: Wake, webhooks: Webhooks): () => void {
+function wakeAfterOutcome(wake: Wake, outbox: OwnOutbox): () => void {
   const deliver = coalesce(5, () => {
-    if (webhooks.hasRecentDeliveries()) wake('webhooks');
+    if (outbox.hasRecentDeliveries()) wake('webhooks');
   });
   const number = coalesce(25, () => wake('sequencer'));
   const postAndPoll = coalesce(250, () => wake('ledger', 'observer'));

@@ -4,7 +4,7 @@
  * feed, without gaps, whatever the order of commits.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { partsOf } from './event-parts.ts';
@@ -24,17 +24,30 @@ export { makeTail } from './tail.ts';
 
 /**
  * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements
- * are pipelined after the insert of the events and find them in the table.
+ * are pipelined after the insert of the events and find them in the table. Returns how many.
  */
-export type FanOut = (tx: Tx, recordedAt: Instant, ids: readonly string[]) => Promise<void>;
+export type FanOut = (tx: Tx, recordedAt: Instant, ids: readonly string[]) => Promise<number>;
 
 export interface Outbox {
   /** Records events and their deliveries in the producer's transaction, in order per subject. */
   emit(tx: Tx, drafts: readonly EventDraft[]): Promise<OutboxEvent[]>;
 }
 
-export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Outbox {
+/** The outbox of a daemon. */
+export interface OwnOutbox extends Outbox {
+  /**
+   * True if this daemon inserted deliveries within the last two minutes. Set before their
+   * transaction commits, so the caller of a commit can rely on it.
+   */
+  hasRecentDeliveries(): boolean;
+}
+
+/** Longer than any transaction. */
+const RECENT_MS = 120_000;
+
+export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): OwnOutbox {
   const { clock, ids, fanOut } = deps;
+  let deliveredAtMs = Number.NEGATIVE_INFINITY;
   return {
     async emit(tx, drafts) {
       if (drafts.length === 0) return [];
@@ -45,16 +58,18 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ou
       const shapes = new Map(parts.map(({ row, names }) => [row.shape, { id: row.shape, names }]));
       const eventIds = events.map(({ id }) => id);
       // Pipelined: one round trip.
-      const [numbers] = await Promise.all([
+      const [numbers, deliveries] = await Promise.all([
         store.insertEvents(tx, rows, [...shapes.values()], recordedAt),
         fanOut(tx, recordedAt, eventIds),
       ]);
+      if (deliveries > 0) deliveredAtMs = monotonicMs();
       return events.map((event) => ({
         ...event,
         subjectSeq: must(numbers.get(event.id), 'event'),
         recordedAt,
       }));
     },
+    hasRecentDeliveries: () => monotonicMs() < deliveredAtMs + RECENT_MS,
   };
 }
 

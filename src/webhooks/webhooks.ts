@@ -4,17 +4,16 @@
  * not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
-import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Ids, isId } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import { type CatchUp, endSubjects, type FanOut, type Outbox } from '../outbox/outbox.ts';
+import { endSubjects, type Outbox } from '../outbox/outbox.ts';
 import type { deliveryDetail } from '../resources/delivery.ts';
 import type { Row } from '../resources/resource.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
-import { insertDeliveries, insertMissed } from './delivery/fan-out-store.ts';
 import * as history from './delivery/history-store.ts';
 import { makeAttemptClient } from './delivery/http/attempt.ts';
 import { makeRequestBuilder } from './delivery/http/request.ts';
@@ -26,6 +25,7 @@ import { removeDeleted } from './endpoints/store.ts';
 import { makeReplays, type Replays } from './replays/replays.ts';
 import type { WebhookSettings } from './settings.ts';
 
+export { catchUp, fanOut } from './delivery/fan-out-store.ts';
 export { countExhausted, countPending } from './delivery/history-store.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export {
@@ -56,7 +56,6 @@ interface WebhooksDeps {
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
-  /** Of the outbox that uses this `fanOut`. */
   emit: Outbox['emit'];
   /** How many daemons share the database, this one included; default one. */
   daemons?: () => number;
@@ -65,13 +64,6 @@ interface WebhooksDeps {
 }
 
 export interface Webhooks extends Endpoints, Omit<Replays, 'removeReplays'> {
-  fanOut: FanOut;
-  catchUp: CatchUp;
-  /**
-   * True if this daemon inserted deliveries within the last two minutes. Set before their
-   * transaction commits, so the caller of a commit can rely on it.
-   */
-  hasRecentDeliveries(): boolean;
   /**
    * Claims due deliveries and starts to send them; sends and their results complete in the
    * background. Call again at once if `more`, else at `nextDueAt` or at the next poll. When the
@@ -105,8 +97,6 @@ export interface Webhooks extends Endpoints, Omit<Replays, 'removeReplays'> {
 
 const ATTEMPTS_MAX = 200;
 const EXPIRED_MAX = 200;
-/** Longer than any transaction. */
-const RECENT_MS = 120_000;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
@@ -140,7 +130,6 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     return delivery;
   };
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
-  let insertedAtMs = Number.NEGATIVE_INFINITY;
   return {
     ...makeEndpoints({
       db: peopleDb,
@@ -151,15 +140,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       settings,
       rules,
       emit,
-      catchUp: insertMissed,
     }),
     ...replays,
-    async fanOut(tx, recordedAt, eventIds) {
-      const inserted = await insertDeliveries(tx, recordedAt, eventIds);
-      if (inserted > 0) insertedAtMs = monotonicMs();
-    },
-    catchUp: insertMissed,
-    hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     endExpired: (before, signal) => endExpired(deps, before, signal),
     async removeDeleted(before) {

@@ -30,7 +30,7 @@ import type { Scope } from '../../src/resources/key.ts';
 import { ROLES } from '../../src/resources/status.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
-import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';
@@ -59,7 +59,7 @@ async function openAllStages(db: Db) {
     random,
     log,
     settings: { effects: effectSettings },
-    fanOut: (...event) => webhooks.fanOut(...event),
+    fanOut,
   });
   const { ids, metrics, outbox } = stages;
   const people = { db, clock, outbox, secondApproverAbove: 1_000_000n };

@@ -35,7 +35,7 @@ export interface StageOptions {
 
 export async function openStages(db: Db, options: StageOptions) {
   const { clock, random = systemRandom, log = makeLog('silent'), pause = kernelPause } = options;
-  const { aliveMs = 3_600_000, fanOut = async () => {}, batchMax = 500 } = options;
+  const { aliveMs = 3_600_000, fanOut = async () => 0, batchMax = 500 } = options;
   const metrics = makeMetrics();
   const ids = makeIds(clock, random);
   const { daemonId = ids.next('dmn') } = options;

@@ -101,6 +101,7 @@ describe('A conclusion', () => {
     const boom = new Error('no space for deliveries');
     const fanOut = async () => {
       if (broken) throw boom;
+      return 0;
     };
     const { operations } = await rig.open({ fanOut });
     const id = await rig.record();

@@ -100,7 +100,7 @@ function actionsOf(rig: Opened) {
       const { clock } = rig;
       const { counted, begun } = counting(db);
       const settings = { effects: EFFECTS, ...options.settings };
-      const { fanOut = async () => {}, prove } = options;
+      const { fanOut = async () => 0, prove } = options;
       const deps = { clock, pause: clock.pause, aliveMs: ALIVE_MS, fanOut, settings, prove };
       const { operations, daemon } = await openStages(counted, deps);
       return { id: daemon.id, operations, begun };

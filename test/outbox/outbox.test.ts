@@ -85,6 +85,7 @@ it('Several events in one emit keep their order, and the fan-out gets their ids'
   const fannedOut: string[] = [];
   const { emit } = openOutbox(database.db, clock, async (_tx, _recordedAt, ids) => {
     fannedOut.push(...ids);
+    return ids.length;
   });
   const events = await emit('x:1', 'x:2', 'x:1', 'x:1');
   expect(events.map(({ subject, subjectSeq }) => [subject, subjectSeq])).toEqual([

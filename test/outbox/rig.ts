@@ -16,7 +16,7 @@ export function draft(subject: string, more: Partial<EventDraft> = {}): EventDra
   } as EventDraft;
 }
 
-export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => {}) {
+export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => 0) {
   const outbox = makeOutbox({ clock, ids: makeIds(clock, systemRandom), fanOut });
   const emitDrafts = (...drafts: EventDraft[]) => db.begin((tx) => outbox.emit(tx, drafts));
   return {

@@ -26,7 +26,7 @@ import {
   operationsDefaults,
   type WriteFields,
 } from '../../src/operations/operations.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeOutbox, type Outbox } from '../../src/outbox/outbox.ts';
 import { listOpenDrifts } from '../../src/reconciler/drifts/store.ts';
 import {
   makeReconciler,
@@ -65,7 +65,7 @@ export async function openRig({
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
   const metrics = makeMetrics();
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => 0 });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
     db,
@@ -86,7 +86,7 @@ export async function openRig({
     settings: SETTINGS,
     pricing: async () => ({ price: 1 }),
   });
-  const reconcilerOf = async (id: string, emitting = outbox) =>
+  const reconcilerOf = async (id: string, emitting: Outbox = outbox) =>
     makeReconciler({
       random: seededRandom(1),
       log: makeLog('silent'),

@@ -2,9 +2,12 @@
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
 import { must } from '../../src/kernel/errors.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
   type EndpointInput,
+  fanOut,
   reencryptEndpoints,
   webhookDefaults,
 } from '../../src/webhooks/webhooks.ts';
@@ -101,14 +104,14 @@ it('A rolled back event leaves no delivery', async () => {
 });
 
 it('hasRecentDeliveries stays true after a fan-out that had a subscriber', async () => {
-  const daemon = rig.another();
-  const ids = await rig.emit(walletEvent());
-  const fanOut = () => rig.database.db.begin((tx) => daemon.fanOut(tx, rig.clock.now(), ids));
-  await fanOut();
-  expect(daemon.hasRecentDeliveries()).toBe(false);
+  const { clock, database } = rig;
+  const outbox = makeOutbox({ clock, ids: makeIds(clock, seededRandom(9)), fanOut });
+  const emit = () => database.db.begin((tx) => outbox.emit(tx, [walletEvent()]));
+  await emit();
+  expect(outbox.hasRecentDeliveries()).toBe(false);
   await rig.subscribe();
-  await fanOut();
-  expect([daemon.hasRecentDeliveries(), daemon.hasRecentDeliveries()]).toEqual([true, true]);
+  await emit();
+  expect([outbox.hasRecentDeliveries(), outbox.hasRecentDeliveries()]).toEqual([true, true]);
 });
 
 it('A change applies to the next attempt and to later events', async () => {

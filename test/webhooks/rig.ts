@@ -14,6 +14,7 @@ import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
   type EndpointInput,
+  fanOut,
   makeWebhooks,
   type WebhookSettings,
   type Webhooks,
@@ -81,6 +82,7 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
   const build = (db: Db, seed: number, changed: Partial<WebhookSettings>) => {
     const random = seededRandom(seed);
     const ids = makeIds(clock, random);
+    const outbox = makeOutbox({ clock, ids, fanOut });
     const webhooks = makeWebhooks({
       db,
       clock,
@@ -91,10 +93,9 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
       metrics: makeMetrics(),
       encryption: makeEncryption(new Uint8Array(32).fill(7), random),
       settings: { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'], ...changed },
-      emit: (tx, drafts) => outbox.emit(tx, drafts),
+      emit: outbox.emit,
       wake: signal.send,
     });
-    const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
     return { webhooks, outbox };
   };
   const { webhooks: first, outbox } = build(database.db, 1, settings);

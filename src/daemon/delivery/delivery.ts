@@ -13,7 +13,7 @@ import {
 } from '../../kernel/metrics.ts';
 import { systemRandom } from '../../kernel/random.ts';
 import { makeOutbox } from '../../outbox/outbox.ts';
-import { makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
+import { fanOut, makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
 import { makeWakeUps } from '../workers/wake-up.ts';
 import type { Start } from './messages.ts';
@@ -74,6 +74,7 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   let daemons = 1;
   const wakeUps = makeWakeUps();
   const wake = () => wakeUps.wake('webhooks');
+  const outbox = makeOutbox({ clock, ids, fanOut });
   const webhooks = makeWebhooks({
     db,
     clock,
@@ -84,11 +85,10 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
     metrics,
     settings,
     encryption: makeEncryption(keys.key, random, keys.former),
-    emit: (tx, drafts) => outbox.emit(tx, drafts),
+    emit: outbox.emit,
     wake,
     daemons: () => daemons,
   });
-  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const workers: Worker[] = [
     {
       name: 'webhooks',

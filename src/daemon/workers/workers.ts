@@ -14,7 +14,7 @@ import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, type Outbox, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Alerts, Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
-import { countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
+import { catchUp, countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
 import type { Service } from '../service.ts';
@@ -36,7 +36,7 @@ interface Deps {
   observer: Pick<Observer, 'runOnce' | 'probeOnce' | 'sampleMinute'>;
   reconciler: Reconciler;
   alerts: Alerts;
-  webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
+  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted'>;
   daemon: Daemon;
   outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
@@ -158,14 +158,14 @@ function reconciliationWorkers(deps: Deps): Worker[] {
   ];
 }
 
-function publishingWorkers({ config, db, log, feed, webhooks }: Deps): Worker[] {
+function publishingWorkers({ config, db, log, feed }: Deps): Worker[] {
   const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
       name: 'sequencer',
       intervalMs,
       pass: async (now) => {
-        const numbered = await sequence(db, webhooks.catchUp);
+        const numbered = await sequence(db, catchUp);
         if (numbered > 0) feed.notify();
         return numbered >= SEQUENCE_MAX ? now : undefined;
       },

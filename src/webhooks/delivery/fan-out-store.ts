@@ -40,7 +40,7 @@ export function isSubscribed({ sql }: Queryable) {
 }
 
 /** Inserts the deliveries of these events for every endpoint that subscribes to them. */
-export async function insertDeliveries(
+export async function fanOut(
   tx: Tx,
   recordedAt: Instant,
   eventIds: readonly string[],
@@ -59,7 +59,7 @@ export async function insertDeliveries(
  * Inserts the missing deliveries of events numbered above `after` that were recorded before an
  * endpoint was created or its types changed: their producers may not have seen it.
  */
-export async function insertMissed(tx: Tx, after: bigint): Promise<void> {
+export async function catchUp(tx: Tx, after: bigint): Promise<void> {
   await tx.sql`
     with f as materialized (
       select recorded_at, ids from tallyhook.numbered_events

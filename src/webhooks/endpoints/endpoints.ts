@@ -8,7 +8,7 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import { type CatchUp, type Outbox, takePosition } from '../../outbox/outbox.ts';
+import { type Outbox, takePosition } from '../../outbox/outbox.ts';
 import {
   type endpoint,
   type endpointDetail,
@@ -18,6 +18,7 @@ import {
   type Scheme,
 } from '../../resources/endpoint.ts';
 import type { Row } from '../../resources/resource.ts';
+import { catchUp } from '../delivery/fan-out-store.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';
@@ -37,7 +38,6 @@ interface EndpointsDeps {
   settings: WebhookSettings;
   rules: UrlRules;
   emit: Outbox['emit'];
-  catchUp: CatchUp;
 }
 
 type Endpoint = Row<typeof endpoint>;
@@ -176,7 +176,7 @@ async function create(
     createdAt: now,
   };
   await db.begin(async (tx) => {
-    await takePosition(tx, deps.catchUp);
+    await takePosition(tx, catchUp);
     await store.insertEndpoint(tx.orm, row);
   });
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(keys) };
@@ -224,7 +224,7 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
         : signingPatch(before, made, columns.signing, encryption)),
     };
   };
-  const position = subscribes ? (tx: Tx) => takePosition(tx, deps.catchUp) : undefined;
+  const position = subscribes ? (tx: Tx) => takePosition(tx, catchUp) : undefined;
   const row = await change(deps, id, patchOf, position);
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made), removedHeaders };
 }
