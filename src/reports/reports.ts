@@ -55,7 +55,6 @@ export {
   type Moment,
 } from './periods/store.ts';
 export type { LinePosition } from './queries/lines.ts';
-export { csvCell } from './render/csv.ts';
 export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';
 export { listSummaries } from './store.ts';

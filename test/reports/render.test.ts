@@ -1,13 +1,13 @@
 /** The formats of a report: JSON with its hash, safe CSV, a workbook, self-contained HTML. */
 import { unzipSync } from 'fflate';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { csvCell } from '../../src/kernel/csv.ts';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv, renderCsvZip } from '../../src/reports/render/csv.ts';
 import { renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
 import { renderXlsx } from '../../src/reports/render/xlsx.ts';
-import { csvCell } from '../../src/reports/reports.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, HUGE, useWorld } from './world.ts';
 

@@ -8,32 +8,15 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { isoText, systemClock } from '../../kernel/clock.ts';
+import { csvRow } from '../../kernel/csv.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
-import { csvCell } from '../../reports/reports.ts';
+import { cellText } from '../../resources/cells.ts';
 import { operationExport } from '../../resources/operation.ts';
-import { partiesOf, type reportLine } from '../../resources/reports/report.ts';
+import { LINE_COLUMNS, partiesOf, type reportLine } from '../../resources/reports/report.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, type Remote } from '../remote.ts';
 
-const LINE_COLUMNS = [
-  'effective_at',
-  'transaction_id',
-  'kind',
-  'reason_type',
-  'operations',
-  'amount',
-  'fees',
-  'operation_id',
-  'tx_app_no',
-  'tx_log_no',
-  'payer',
-  'payee',
-  'reference',
-  'reverses',
-  'effective_basis',
-  'recorded_at',
-];
 const PAGE = 500;
 const PROGRESS_EVERY = 10_000;
 
@@ -149,12 +132,12 @@ async function* format(
   rows: AsyncGenerator<Row>,
   { columns, more = () => ({}) }: Export,
 ): AsyncGenerator<string> {
-  if (name === 'csv') yield `${columns.join(',')}\r\n`;
+  if (name === 'csv') yield csvRow(columns);
   if (name === 'json') yield '{"data":[';
   let isFirst = true;
   for await (const row of rows) {
     const cells = { ...row, ...more(row) };
-    if (name === 'csv') yield `${columns.map((column) => cellOf(cells[column])).join(',')}\r\n`;
+    if (name === 'csv') yield csvRow(columns.map((column) => cellOf(cells[column])));
     else if (name === 'ndjson') yield `${jsonText(row)}\n`;
     else yield `${isFirst ? '\n' : ',\n'}${jsonText(row)}`;
     isFirst = false;
@@ -164,5 +147,5 @@ async function* format(
 
 /** Fields with members, such as the error of a rejected write, have no column. */
 function cellOf(value: Json | undefined): string {
-  return typeof value === 'string' || typeof value === 'number' ? csvCell(value) : '';
+  return typeof value === 'object' ? '' : cellText(value);
 }

@@ -1,4 +1,5 @@
 /** Reads a file of CSV (RFC 4180) or NDJSON as rows with their line numbers, while it arrives. */
+import { cellsOf } from '../../kernel/csv.ts';
 import { type Json, tryParseJson } from '../../kernel/json.ts';
 
 /** A row with the number of its first line, from 1; `problem` says why it cannot be read. */
@@ -45,23 +46,6 @@ export async function* csvRows(
 
 function refused(line: number, code: string, detail: string): Row {
   return { line, problem: { code, detail } };
-}
-
-/** The cells of a row, the unquoted ones trimmed; undefined when its quotes are wrong. */
-function cellsOf(text: string, delimiter: string): string[] | undefined {
-  if (!text.includes('"')) return text.split(delimiter).map((cell) => cell.trim());
-  const cells: string[] = [];
-  const mark = delimiter === '\t' ? '\\t' : `\\${delimiter}`;
-  const cell = new RegExp(
-    `[^\\S\\t]*(?:"((?:[^"]|"")*)"[^\\S\\t]*|([^"${mark}]*))(${mark}|$)`,
-    'y',
-  );
-  for (;;) {
-    const found = cell.exec(text);
-    if (!found) return undefined;
-    cells.push(found[1]?.replaceAll('""', '"') ?? found[2]?.trim() ?? '');
-    if (found[3] === '') return cells;
-  }
 }
 
 /** Lines; joined while a quote is open, until they are longer than a row may be. */

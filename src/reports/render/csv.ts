@@ -1,9 +1,9 @@
 /**
  * A report as CSV (RFC 4180): one table with one line per figure, finding or account, or a file per
- * section. Text that a spreadsheet would run as a formula gets a leading apostrophe. Numbers are
- * exact, although spreadsheets round beyond 15 digits.
+ * section. Numbers are exact, although spreadsheets round beyond 15 digits.
  */
 import { strToU8, zipSync } from 'fflate';
+import { csvRow } from '../../kernel/csv.ts';
 import { cellText } from '../../resources/cells.ts';
 import { type Report, reportLine, reportWithContent } from '../../resources/reports/report.ts';
 import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
@@ -27,14 +27,14 @@ export function renderCsv(report: Report, lines: ReportLines): string {
   const rows = sections.flatMap(({ name, lines }) =>
     rowsOf(COLUMNS, lines).map((cells) => [name, ...cells]),
   );
-  return csvText([['section', ...COLUMNS], ...rows]);
+  return [['section', ...COLUMNS], ...rows].map(csvRow).join('');
 }
 
 /** A ZIP archive with one CSV per section; equal reports give equal bytes. */
 export function renderCsvZip(report: Report, given: ReportLines): Uint8Array<ArrayBuffer> {
   const files = tablesOf(report, given).map(({ name, columns, lines }, index) => {
     const place = String(index + 1).padStart(2, '0');
-    const text = csvText([columns, ...rowsOf(columns, lines)]);
+    const text = [columns, ...rowsOf(columns, lines)].map(csvRow).join('');
     return [`${place}-${name.replaceAll(' ', '-')}.csv`, strToU8(text)];
   });
   // A ZIP has times without a zone; this is the one that the archive was made in, in UTC.
@@ -42,24 +42,6 @@ export function renderCsvZip(report: Report, given: ReportLines): Uint8Array<Arr
   return zipSync(Object.fromEntries(files), { mtime: made });
 }
 
-function rowsOf(columns: readonly string[], lines: Section['lines']): unknown[][] {
-  return lines.map((line) => columns.map((column) => line[column]?.value));
-}
-
-function csvText(rows: readonly (readonly unknown[])[]): string {
-  return rows.map((cells) => `${cells.map(csvCell).join(',')}\r\n`).join('');
-}
-
-/**
- * What a spreadsheet reads as the start of a formula: also behind a line end, and behind the
- * separators that it splits lines at in some countries, in spite of quotes.
- */
-const FORMULA = /(^|[;|\t\r\n])([ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
-
-/** Quotes a cell where needed; a ' keeps spreadsheets from running text as a formula. */
-export function csvCell(value: unknown): string {
-  const text = cellText(value);
-  const isNumber = /^-?\d+$/.test(text);
-  const safe = isNumber ? text : text.replace(FORMULA, "$1$2'").replace(/^(?=[\t\r])/, "'");
-  return /[",;|\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+function rowsOf(columns: readonly string[], lines: Section['lines']): string[][] {
+  return lines.map((line) => columns.map((column) => cellText(line[column]?.value)));
 }

@@ -5,6 +5,7 @@
 import {
   amount,
   count,
+  digits,
   type Fields,
   flag,
   instant,
@@ -80,7 +81,7 @@ export const ownAccount = resource(
 export const priorLine = resource(
   'ReportPriorLine',
   {
-    transaction: amount(),
+    transaction: digits(),
     account: text(),
     amount: amount(),
     kind: text(),
@@ -127,7 +128,7 @@ export const inTransit = resource('ReportInTransit', {
 
 /** Opening + minted − burned + found − missing + surplus = held, in tokens. */
 export const supply = resource('ReportSupply', {
-  contract_id: amount(undefined, { title: 'Contract' }),
+  contract_id: digits(undefined, { title: 'Contract' }),
   opening: count(),
   minted: count(undefined, { title: '+ Minted' }),
   burned: count(undefined, { title: '− Burned' }),
@@ -156,7 +157,7 @@ export const reconciliation = resource('Reconciliation', {
   ),
   cut_off: object({
     known_at: nullable(instant()),
-    batch: amount(),
+    batch: digits(),
     transactions: amount(),
     entries: amount(),
     chain_head: nullable(text('`<head>:<batches>`, as `verify --anchor` takes it')),

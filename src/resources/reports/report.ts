@@ -2,6 +2,7 @@
 import {
   amount,
   count,
+  digits,
   document,
   flag,
   hash,
@@ -83,21 +84,21 @@ export const reportFiles = resource('ReportFiles', { data: list(object(reportFil
 export const reportLine = resource(
   'ReportLine',
   {
-    transaction_id: amount(),
+    effective_at: instant(),
+    transaction_id: digits(),
     kind: text('Of the write, also for its reversal; of others opening, booking or reversal'),
     reason_type: nullable(text()),
     operations: count('What it counts in the movements: 1, for a reversal -1; 0 if of no write'),
     amount: amount('Of the write, or what another posting moves; negative for a reversal'),
     fees: amount('Requested by the write'),
     operation_id: nullable(text()),
+    tx_app_no: nullable(digits()),
+    tx_log_no: nullable(digits()),
+    entries: list(object({ account: text(), amount: amount() })),
     reference: nullable(text()),
-    tx_app_no: nullable(amount()),
-    tx_log_no: nullable(amount()),
-    effective_at: instant(),
+    reverses: nullable(digits('The transaction that it reverses')),
     effective_basis: text(),
     recorded_at: instant(),
-    reverses: nullable(amount('The transaction that it reverses')),
-    entries: list(object({ account: text(), amount: amount() })),
   },
   {
     filters: {
@@ -107,6 +108,11 @@ export const reportLine = resource(
   },
 );
 export type ReportLine = Row<typeof reportLine>;
+
+/** As a file has lines. */
+export const LINE_COLUMNS = reportLine.columns.flatMap((name) =>
+  name === 'entries' ? ['payer', 'payee'] : [name],
+);
 
 /** Who paid and who received. */
 export function partiesOf({ entries }: Pick<Shown<typeof reportLine>, 'entries'>) {

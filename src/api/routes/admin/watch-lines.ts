@@ -1,11 +1,11 @@
 /** Watches as lines: the fields of a watch, and lines of NDJSON or CSV that hold them. */
 import { createHash } from 'node:crypto';
 import { z } from '@hono/zod-openapi';
+import { cellsOf } from '../../../kernel/csv.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { tryParseJson } from '../../../kernel/json.ts';
 import { type TargetRef, targetName } from '../../../observer/observer.ts';
 import { TARGET_COLUMNS } from '../../../resources/watch.ts';
-import { cellsOf } from '../../http/csv.ts';
 import { addressInput, decimalInput } from '../../http/fields.ts';
 import type { TextLine } from '../../http/ndjson.ts';
 import { errorsOf, invalidRequest } from '../../http/problems.ts';
