@@ -396,7 +396,7 @@ create trigger nft_movements_in_batch after insert on tallyhook.nft_movements
 --> statement-breakpoint
 alter table tallyhook.nft_movements enable always trigger nft_movements_in_batch;
 --> statement-breakpoint
--- Evidence of all stages: a digest of each row with its columns, in the form that src/ledger/chain/evidence-store.ts
+-- Evidence of all stages: a digest of each row with its columns, in the form that src/ledger/chain/lines.ts
 -- reads again, is made when the row is inserted, so nothing can change the row before it is in the chain. One row of
 -- unchained_rows holds those of a statement, at most a thousand. A change of these lines breaks the chain.
 -- Of drifts these are the columns that drifts_identity keeps as they are; of the other tables all.
@@ -458,7 +458,7 @@ begin
   return coalesce(evidence, ''::bytea);
 end $$;
 --> statement-breakpoint
--- The hash chain: a digest of each row with every column, in the form that src/ledger/chain/lines-store.ts reads
+-- The hash chain: a digest of each row with every column, in the form that src/ledger/chain/lines.ts reads
 -- again, and a head over the digests of the batch and the previous head. A change of these lines breaks the chain.
 create function tallyhook.extend_chain(of_batch bigint, evidence bytea) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set timezone = 'UTC' set enable_seqscan = off as $$

@@ -14,16 +14,16 @@ import type { EffectSettings } from '../operations/operations.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
 import { isBackdated, isPosted } from './opening-rule.ts';
-import { listFirstEntries, listMissedEntries, readOpenings } from './opening-store.ts';
+import { listFirstEntries, listMissedEntries, readOpenings } from './openings.ts';
 import type { Problem } from './plan/draft.ts';
 import { planWork, type Work } from './plan/plan.ts';
+import type { PostingRequest } from './posting.ts';
 import { accountKind, effectiveTimeOf } from './posting.ts';
-import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
-import { quarantine } from './quarantine-store.ts';
+import { quarantine } from './quarantine.ts';
 import { countUnposted } from './store.ts';
-import { insertHolder, listDueHolders, readJournals } from './tokens/store.ts';
-import { type ObservedHolder, tokensOf } from './tokens/token-work.ts';
+import { listDueHolders, readJournals } from './tokens/store.ts';
+import { tokensOf } from './tokens/token-work.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
 export { COMMODITY_LINE, journalPosting, journalTransaction } from './chain/hledger.ts';
@@ -38,7 +38,7 @@ export {
   verifyLedger,
 } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
-export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends/day-ends.ts';
+export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends.ts';
 export {
   type AnnounceFeeRules,
   findFeeRules,
@@ -46,10 +46,10 @@ export {
   setFeeRules,
 } from './fee-rules/fee-rules.ts';
 export { type Opening, openingId } from './opening-rule.ts';
-export { listIncludedInOpenings, openingAmounts, openingsOf } from './opening-store.ts';
-export type { PostingRequest } from './posting-request.ts';
+export { listIncludedInOpenings, openingAmounts, openingsOf } from './openings.ts';
+export type { PostingRequest } from './posting.ts';
 export { addDuePostings } from './posting-store.ts';
-export { releasePosting } from './quarantine-store.ts';
+export { releasePosting } from './quarantine.ts';
 export {
   balancesOf,
   countUnposted,
@@ -62,6 +62,7 @@ export {
   type Transaction,
   trialBalancePage,
 } from './store.ts';
+export { recordHolder } from './tokens/store.ts';
 export type { ObservedHolder } from './tokens/token-work.ts';
 
 export interface Pass {
@@ -181,16 +182,6 @@ export async function requestPosting(
   for (const name of [request.account, request.counter]) accountKind(name);
   assert(request.reverses == null || request.kind === 'reversal', 'only a reversal reverses');
   await store.insertPostingRequests(tx, [request], requestedAt);
-}
-
-/**
- * Has the journal show this holder of a token, inside the caller's transaction: what no operation
- * explains becomes a movement made elsewhere. To be called when no operation can change the holder
- * any more, with every change in its order.
- * @param requestedAt the present
- */
-export function recordHolder(tx: Tx, holder: ObservedHolder, requestedAt: Instant): Promise<void> {
-  return insertHolder(tx, holder, requestedAt);
 }
 
 async function quarantineAlone(

@@ -16,7 +16,7 @@ import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { accountKey, type Effect, type Operation } from '../operations/operations.ts';
-import type { PostingRequest } from './posting-request.ts';
+import type { PostingRequest } from './posting.ts';
 
 /** An opening that was requested, posted or not. */
 export interface Opening {

@@ -9,7 +9,7 @@ import { type DuePosting, findOperations, listEffects } from '../operations/oper
 import { type Batch, makeBatch } from './plan/batch.ts';
 import type { Original, Plan } from './plan/draft.ts';
 import type { DueOperation } from './plan/plan.ts';
-import type { PostingRequest } from './posting-request.ts';
+import type { PostingRequest } from './posting.ts';
 import { deleteHolders } from './tokens/store.ts';
 
 /** The last batch and the last transaction, after which numbering continues. */

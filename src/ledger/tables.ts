@@ -107,7 +107,7 @@ export const transactions = tallyhook.table(
       .on(t.postingRequestId)
       .where(sql`posting_request_id is not null`),
     index('transactions_by_effective').on(t.effectiveAt),
-    // Those that day balances of their time may lack; see day-ends/.
+    // Those that day balances of their time may lack; see day-ends.ts.
     index('transactions_late').on(t.id).where(sql`recorded_at - effective_at > interval '1 hour'`),
   ],
 );
@@ -132,7 +132,7 @@ export const entries = tallyhook.table(
 
 /**
  * Append-only: the ends of days whose balances are kept. Kept are the transactions up to
- * `last_transaction` that took effect before `at`; see day-ends/.
+ * `last_transaction` that took effect before `at`; see day-ends.ts.
  */
 export const dayEnds = tallyhook.table('day_ends', {
   at: instant().primaryKey(),

@@ -34,6 +34,16 @@ export type { AlertRule } from './alerts/rule-checks.ts';
 export { type AlertCount, countAlerts, listAlerts } from './alerts/store.ts';
 export { LATE, STUCK } from './alerts/watchdog.ts';
 export type { ReconcilerSettings } from './deps.ts';
+export {
+  countEnded,
+  countOpenDrifts,
+  type Drift,
+  findDrift,
+  listDriftActions,
+  listDrifts,
+  type OpenDrifts,
+  summarizeDrifts,
+} from './drifts/drift.ts';
 export { feeRuleAnnouncement } from './drifts/fee-rule.ts';
 export {
   type DriftResult,
@@ -41,13 +51,6 @@ export {
   makeDrifts,
   type ProposalInput,
 } from './drifts/service.ts';
-export { type Drift, findDrift, listDriftActions, listDrifts } from './drifts/store.ts';
-export {
-  countEnded,
-  countOpenDrifts,
-  type OpenDrifts,
-  summarizeDrifts,
-} from './drifts/summary-store.ts';
 export {
   countQuarantined,
   listQuarantined,
@@ -55,25 +58,18 @@ export {
   type QuarantineCursor,
   releaseQuarantined,
 } from './quarantine/quarantine.ts';
-export {
-  dropResolvedCandidates,
-  findToken,
-  listContracts,
-  listTokens,
-  type Token,
-} from './store.ts';
+export { dropResolvedCandidates } from './resolution.ts';
+export { findToken, listContracts, listTokens, type Token } from './tokens/token.ts';
 export {
   countStaleWallets,
-  type Position,
-  positionsOf,
-} from './wallets/position-store.ts';
-export {
   countVanished,
   findWallet,
   listWallets,
+  type Position,
+  positionsOf,
   type Wallet,
   walletsByKey,
-} from './wallets/store.ts';
+} from './wallets/wallet.ts';
 
 export interface Reconciler {
   /**

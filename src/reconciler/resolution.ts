@@ -3,7 +3,8 @@
  * agrees resolves the operation. Weak or contradictory evidence makes it `undecided`, which only
  * people end.
  */
-import type { Tx } from '../db/connect.ts';
+import type { Queryable, Tx } from '../db/connect.ts';
+import { columnsOf, newValues, rowOf } from '../db/rows.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Wait } from '../observer/observer.ts';
@@ -15,7 +16,7 @@ import {
 } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Deps } from './deps.ts';
-import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
+import { candidates } from './tables.ts';
 import type { Ending } from './tokens/ending.ts';
 
 /** What one or several observations say about one unknown operation. */
@@ -201,4 +202,35 @@ export async function markUndecided(
     occurredAt: now,
     data: { ...operationFields(undecided), evidence },
   }));
+}
+
+/** A finding about an unknown operation that a later observation has to confirm. */
+type Candidate = typeof candidates.$inferSelect;
+
+export async function findCandidate(
+  db: Queryable,
+  operationId: string,
+): Promise<Candidate | undefined> {
+  const rows = await db.sql<Candidate[]>`
+    select ${columnsOf(db.sql, candidates)} from tallyhook.candidates
+    where operation_id = ${operationId}`;
+  return rows[0];
+}
+
+async function saveCandidate({ sql }: Tx, candidate: Candidate): Promise<void> {
+  await sql`
+    insert into tallyhook.candidates ${rowOf(sql, candidates, candidate)}
+    on conflict (operation_id) do update set ${newValues(sql, candidates, 'operation_id')}`;
+}
+
+/** Deletes candidates of operations that an answer or a person has resolved meanwhile. */
+export async function dropResolvedCandidates(db: Queryable): Promise<void> {
+  await db.sql`
+    delete from tallyhook.candidates c where (
+      select o.state = 'unknown' from tallyhook.operations o
+      where o.id = c.operation_id) is not true`;
+}
+
+async function dropCandidate(tx: Tx, operationId: string): Promise<void> {
+  await tx.sql`delete from tallyhook.candidates where operation_id = ${operationId}`;
 }

@@ -27,13 +27,13 @@ import {
   type WriteFields,
 } from '../../src/operations/operations.ts';
 import { makeOutbox, type Outbox } from '../../src/outbox/outbox.ts';
-import { listOpenDrifts } from '../../src/reconciler/drifts/store.ts';
+import { listOpenDrifts } from '../../src/reconciler/drifts/drift.ts';
 import {
   makeReconciler,
   type Reconciler,
   type ReconcilerSettings,
 } from '../../src/reconciler/reconciler.ts';
-import { findWallet } from '../../src/reconciler/wallets/store.ts';
+import { findWallet } from '../../src/reconciler/wallets/wallet.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';

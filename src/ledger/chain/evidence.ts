@@ -2,10 +2,9 @@
  * Has the hash chain cover the evidence of all stages within about a second. Every batch takes
  * what evidence waits; when no postings are due, a batch without any is made for it.
  */
-import type { Db, Tx } from '../../db/connect.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { readHead } from '../posting-store.ts';
-import { countUnchained, insertBareBatch } from './unchained-store.ts';
 
 /** So that a write, whose evidence comes in several commits, does not cause as many batches. */
 const EVERY_MS = 1_000;
@@ -44,4 +43,24 @@ export function makeEvidenceChain(deps: {
       return waiting > TAKEN_MAX;
     },
   };
+}
+
+/** How many rows of evidence wait, up to 2,001 inserting statements of one row at least. */
+export async function countUnchained({ sql }: Queryable): Promise<number> {
+  const rows = await sql<{ found: number }[]>`
+    select coalesce(sum(cardinality(row_ids)), 0)::int as found
+    from (select row_ids from tallyhook.unchained_rows order by id limit 2001) u`;
+  return rows[0]?.found ?? 0;
+}
+
+/** A batch without postings, which takes what evidence waits when it commits. */
+export async function insertBareBatch(
+  { sql }: Tx,
+  last: { batchId: bigint; recordedAt: Instant },
+  now: Instant,
+): Promise<void> {
+  await sql`
+    insert into tallyhook.batches (id, recorded_at, transactions, entries)
+    values (${String(last.batchId + 1n)}::bigint,
+      ${isoText(Math.max(now, last.recordedAt + 1))}::timestamptz, 0, 0)`;
 }

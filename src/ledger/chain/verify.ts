@@ -6,13 +6,13 @@
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
-import { listDayEndsOff } from '../day-ends/store.ts';
+import { listDayEndsOff } from '../day-ends.ts';
 import { journalEntry, journalHead } from './hledger.ts';
-import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './lines-store.ts';
+import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './lines.ts';
 import type { ChainRow, Link } from './link.ts';
 import { type Anchor, type Verdict, Walk } from './walk.ts';
 
-export { readChainHead } from './lines-store.ts';
+export { readChainHead } from './lines.ts';
 export type { Anchor, Finding, FindingKind, Verdict } from './walk.ts';
 export { parseAnchor } from './walk.ts';
 

@@ -5,8 +5,8 @@
 import type { Instant } from '../../kernel/clock.ts';
 import { type Effect, type Operation, Unpostable } from '../../operations/operations.ts';
 import { correctionsOf, type Opening } from '../opening-rule.ts';
+import type { PostingRequest } from '../posting.ts';
 import { accountKind, effectiveTimeOf } from '../posting.ts';
-import type { PostingRequest } from '../posting-request.ts';
 import type { NewMovement } from '../tokens/journal.ts';
 import type { TokenRef } from '../tokens/token-work.ts';
 

@@ -18,8 +18,8 @@ import {
   type OpeningMove,
   requestsOf,
 } from '../opening-rule.ts';
+import type { PostingRequest } from '../posting.ts';
 import { effectiveTimeOf } from '../posting.ts';
-import type { PostingRequest } from '../posting-request.ts';
 import { type DueHolder, type Journals, TokenWork } from '../tokens/token-work.ts';
 import {
   emptyPlan,

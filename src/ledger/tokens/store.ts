@@ -1,6 +1,8 @@
 /** SQL of the journal of tokens: its standing movements, and the observed holders that it lacks. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { rowOf } from '../../db/rows.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { observedHolders } from '../tables.ts';
 import type { Movement } from './journal.ts';
 import {
   type DueHolder,
@@ -39,18 +41,20 @@ export async function readJournals(
   return journals;
 }
 
-export async function insertHolder(
+/**
+ * Has the journal show this holder of a token, inside the caller's transaction: what no operation
+ * explains becomes a movement made elsewhere. To be called when no operation can change the holder
+ * any more, with every change in its order.
+ * @param requestedAt the present
+ */
+export async function recordHolder(
   { sql }: Tx,
   holder: ObservedHolder,
   requestedAt: Instant,
 ): Promise<void> {
-  const { contractId, tokenId, owner, isNew, txHash, notBefore, observedAt } = holder;
   await sql`
-    insert into tallyhook.observed_holders (contract_id, token_id, owner, is_new, tx_hash,
-      not_before, observed_at, requested_at)
-    values (${contractId.toString()}::numeric, ${tokenId.toString()}::numeric, ${owner}, ${isNew},
-      ${txHash}, ${notBefore === null ? null : isoText(notBefore)}, ${isoText(observedAt)},
-      ${isoText(requestedAt)})`;
+    insert into tallyhook.observed_holders
+    ${rowOf(sql, observedHolders, { ...holder, requestedAt })}`;
 }
 
 /**
@@ -80,19 +84,4 @@ export async function deleteHolders({ sql }: Tx, ids: readonly bigint[]): Promis
   if (ids.length === 0) return;
   await sql`
     delete from tallyhook.observed_holders where id = any(${ids.map(String)}::bigint[])`;
-}
-
-export async function quarantineHolder({ sql }: Tx, id: string, problem: string): Promise<void> {
-  await sql`
-    update tallyhook.observed_holders set problem = ${problem} where id = ${id}::bigint`;
-}
-
-export async function releaseHolder({ sql }: Tx, id: string): Promise<string | undefined> {
-  if (!/^\d{1,18}$/.test(id)) return undefined;
-  const rows = await sql<{ problem: string }[]>`
-    update tallyhook.observed_holders h set problem = null
-    from (select id, problem from tallyhook.observed_holders
-      where id = ${id}::bigint and problem is not null for update) q
-    where h.id = q.id returning q.problem`;
-  return rows[0]?.problem;
 }

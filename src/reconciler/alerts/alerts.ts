@@ -3,6 +3,7 @@
  * what holds with the alerts that are raised; the change of the table and its events are one
  * commit, so each begins and ends once.
  */
+
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Daemon, lockLease, makeLease } from '../../db/leases.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';

@@ -5,7 +5,7 @@
  * contradiction: one finding, however many drifts there are.
  */
 import type { Queryable } from '../../db/connect.ts';
-import { type FeeVotes, feeVotes } from './fee-votes-store.ts';
+import type { FeeMode } from '../../operations/operations.ts';
 import type { Condition } from './rule.ts';
 
 export const CONTRADICTED = 'ledger.fee_rule_contradicted';
@@ -33,4 +33,45 @@ function conditionOf({ against, settled, operationId, mode }: FeeVotes): Conditi
     operation_id: operationId,
   };
   return { rule: CONTRADICTED, subject: 'ledger.fee_mode', detail };
+}
+
+export interface FeeVotes {
+  /** Writes with a fee whose payer has a drift that the other rule explains. */
+  against: number;
+  /** All writes with a fee that settled since the first of them, at most 1,000. */
+  settled: number;
+  /** The first of them, and the rule that it was posted under. */
+  operationId: string;
+  mode: FeeMode;
+}
+
+const DRIFTS_MAX = 1_000;
+const SETTLED_MAX = 1_000;
+
+/** Undefined while no open drift has the probable cause `fee_rule`. */
+export async function feeVotes({ sql }: Queryable): Promise<FeeVotes | undefined> {
+  const rows = await sql<FeeVotes[]>`
+    with vote as materialized (
+      select o.id, o.fee_mode, o.sent_at
+      from (select wallet_key, window_from, window_to from tallyhook.drifts
+        where closed_at is null and cause = 'fee_rule' order by wallet_key limit ${DRIFTS_MAX}) d
+      cross join lateral (
+        select o.id, o.fee_mode, coalesce(o.sent_at, o.effective_at, o.recorded_at) as sent_at
+        from tallyhook.operations o
+        where lower(o.from_addr) = d.wallet_key and o.fee_mode is not null
+          and o.recorded_at >= coalesce(d.window_from, '-infinity') - interval '1 minute'
+          and o.recorded_at < d.window_to and o.outcome = 'executed'
+        order by o.recorded_at limit 1) o
+    ), first as (
+      select id, fee_mode, sent_at from vote order by sent_at, id limit 1
+    )
+    select (select count(*) from vote)::int as against, s.settled, first.id as operation_id,
+      first.fee_mode as mode
+    from first cross join lateral (
+      select count(*)::int as settled from (
+        select from tallyhook.operations o
+        where o.fee_mode = first.fee_mode and o.settled_at is not null
+          and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= first.sent_at
+        limit ${SETTLED_MAX}) x) s`;
+  return rows[0];
 }

@@ -2,10 +2,10 @@
  * Conditions that need no rule of the configuration: late polls, stuck operations and vanished
  * wallets.
  */
+
 import type { Db, Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
-import { isoText } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { countLate, type Observer } from '../../observer/observer.ts';
 import {
   findOperations,
@@ -13,7 +13,7 @@ import {
   operationFields,
   TOKEN_KINDS,
 } from '../../operations/operations.ts';
-import { listVanished } from '../wallets/store.ts';
+import { listVanished } from '../wallets/wallet.ts';
 import {
   type Alert,
   type Condition,

@@ -4,7 +4,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { EventData } from '../../resources/events.ts';
-import type { Drift } from './store.ts';
+import type { Drift } from './drift.ts';
 
 type Changed =
   | { type: 'wallet.drift_opened' }

@@ -6,7 +6,7 @@ import { isoText } from '../../kernel/clock.ts';
 import type { AnnounceFeeRules } from '../../ledger/ledger.ts';
 import { expedite } from '../../observer/observer.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { listDrifts } from './store.ts';
+import { listDrifts } from './drift.ts';
 
 const DRIFTS_MAX = 100;
 

@@ -3,7 +3,8 @@
  * makes its operation executed, and reverses an earlier booking. A dismissal changes nothing in the
  * ledger: a difference that is still observed becomes a new drift.
  */
-import type { Instant } from '../../kernel/clock.ts';
+import type { Db, Tx } from '../../db/connect.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import { requestPosting } from '../../ledger/ledger.ts';
@@ -14,19 +15,40 @@ import {
   assertDecidable,
   type Decision,
   decisionEvidence,
+  type EffectSettings,
   lockOperation,
   type Operation,
+  type Operations,
+  type Person,
   resolvedEvent,
   walletEffectsOf,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import type { ProposalKind } from '../../resources/decision.ts';
 import type { DriftState } from '../../resources/drift.ts';
-import { executedSince } from './cause-store.ts';
-import type { DriftDeps, Step } from './deps.ts';
+import { executedSince } from './assess.ts';
+import { closeDrift, type Drift, insertDriftAction, lockOpenDrift } from './drift.ts';
 import { driftEvent } from './events.ts';
 import { ENDED_BY, refusal } from './states.ts';
-import { closeDrift, type Drift, insertDriftAction, lockOpenDrift } from './store.ts';
+
+/** What people's work on drifts is given. */
+export interface DriftDeps {
+  db: Db;
+  clock: Clock;
+  outbox: Outbox;
+  operations: Pick<Operations, 'move'>;
+  effectSettings: EffectSettings;
+  /** Larger amounts need two approvals; undefined: none does. */
+  secondApproverAbove?: bigint | undefined;
+}
+
+/** What one transaction of it works with. */
+export interface Step {
+  tx: Tx;
+  by: Person;
+  now: Instant;
+}
 
 /** Ends the drift as its approved decision says, and has its wallet polled soon. */
 export async function applyDecision(

@@ -18,11 +18,7 @@ import {
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { ProposalKind } from '../../resources/decision.ts';
-import { executedSince } from './cause-store.ts';
-import type { DriftDeps, Step } from './deps.ts';
-import { driftEvent } from './events.ts';
-import { applyDecision, assertLinkable } from './resolve.ts';
-import { assertProposable, refusal } from './states.ts';
+import { executedSince } from './assess.ts';
 import {
   assignDrift,
   type Drift,
@@ -30,7 +26,10 @@ import {
   insertDriftAction,
   lockJointDrifts,
   markProposed,
-} from './store.ts';
+} from './drift.ts';
+import { driftEvent } from './events.ts';
+import { applyDecision, assertLinkable, type DriftDeps, type Step } from './resolve.ts';
+import { assertProposable, refusal } from './states.ts';
 
 /** What became of one drift of a list: the drift, or why it stays as it was. */
 export type DriftResult = { id: string } & ({ drift: Drift } | { failure: Failure });

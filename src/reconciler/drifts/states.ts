@@ -3,7 +3,7 @@ import { decimalText } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { ProposalKind } from '../../resources/decision.ts';
 import type { DriftState } from '../../resources/drift.ts';
-import type { Drift } from './store.ts';
+import type { Drift } from './drift.ts';
 
 /**
  * Which state may follow which; a trigger refuses every other. An observation ends a drift as

@@ -8,8 +8,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import { recordHolder } from '../../ledger/ledger.ts';
 import { findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
 import type { Operation } from '../../operations/operations.ts';
-import type { Token } from '../store.ts';
-import { hasOpenMint } from '../unknown/mint-store.ts';
+import { hasOpenMint } from '../unknown/mints.ts';
 import {
   FAILED,
   isAtWork,
@@ -19,6 +18,7 @@ import {
   type TokenState,
   tookEffectAt,
 } from './rule.ts';
+import type { Token } from './token.ts';
 
 /**
  * Has the ledger record a changed holder, unless that has to wait. Costs no statement while the

@@ -18,8 +18,7 @@ import type { EventDraft } from '../../outbox/events.ts';
 import type { EventType } from '../../resources/events.ts';
 import type { Deps } from '../deps.ts';
 import { nextPollOf, waitFor } from '../resolution.ts';
-import { findToken, saveToken, type Token } from '../store.ts';
-import { hasOpenMint } from '../unknown/mint-store.ts';
+import { hasOpenMint } from '../unknown/mints.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
 import { endingOf } from './ending.ts';
 import type { ObservedToken } from './evidence.ts';
@@ -33,6 +32,7 @@ import {
   type TokenState,
   tokenStateOf,
 } from './rule.ts';
+import { findToken, saveToken, type Token } from './token.ts';
 
 const OPERATIONS_MAX = 100;
 

@@ -5,12 +5,12 @@ import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { type Operation, walletEffectsOf } from '../../operations/operations.ts';
 import type { Deps } from '../deps.ts';
-import { listOpenDrifts } from '../drifts/store.ts';
+import { listOpenDrifts } from '../drifts/drift.ts';
 import { quiescenceEnd } from '../resolution.ts';
 import { totalOf } from '../wallets/drift-rule.ts';
-import { type Expected, expectedBalances } from '../wallets/expected-store.ts';
+import { type Expected, expectedBalances } from '../wallets/expected.ts';
 import { isExact, type Range } from '../wallets/rule.ts';
-import { type Wallet, walletsByKey } from '../wallets/store.ts';
+import { type Wallet, walletsByKey } from '../wallets/wallet.ts';
 import { includedAtExtreme, type WalletEvidence } from './rule.ts';
 
 /** A wallet, and what its newest observation is compared with: nothing without an opening. */

@@ -7,9 +7,9 @@ import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, type Finding, isQuiescent } from '../resolution.ts';
-import type { Token } from '../store.ts';
 import { hashChange, type ObservedToken, preImageOf, tokenEvidence } from '../tokens/evidence.ts';
 import { COMPLETE, FAILED } from '../tokens/rule.ts';
+import type { Token } from '../tokens/token.ts';
 
 /**
  * Evaluates every unknown operation of one token with one observation.

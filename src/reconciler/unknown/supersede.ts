@@ -15,9 +15,9 @@ import {
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { type Drift, listOpenDrifts } from '../drifts/store.ts';
+import { type Drift, listOpenDrifts } from '../drifts/drift.ts';
 import { quiescentAt } from '../resolution.ts';
-import { walletsByKey } from '../wallets/store.ts';
+import { walletsByKey } from '../wallets/wallet.ts';
 
 const COMPARED_MAX = 200;
 /** How long after its resolution an operation is compared with new drifts. */

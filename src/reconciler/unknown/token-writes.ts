@@ -16,15 +16,14 @@ import type { Deps } from '../deps.ts';
 import {
   applyFinding,
   type Finding,
+  findCandidate,
   isOverdue,
   isQuiescent,
   markUndecided,
   nextPollOf,
 } from '../resolution.ts';
-import { findCandidate } from '../store.ts';
 import { POSSIBLE_MAX } from '../wallets/rule.ts';
-import type { Wallet } from '../wallets/store.ts';
-
+import type { Wallet } from '../wallets/wallet.ts';
 import { evidenceOf, type WalletReadings } from './evidence.ts';
 import {
   canBeExplained,

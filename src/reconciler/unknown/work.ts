@@ -17,7 +17,7 @@ import {
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
-import { listObservedAt } from '../store.ts';
+import { listObservedAt } from '../tokens/token.ts';
 import { POSSIBLE_MAX } from '../wallets/rule.ts';
 import { WalletReadings } from './evidence.ts';
 import { contractsOf, markMintUndecided, requestScans } from './mints.ts';

@@ -8,18 +8,18 @@ import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { assess, UNASSESSED } from '../drifts/assess.ts';
-import { driftEvent } from '../drifts/events.ts';
 import {
   closeDrift,
   type Drift,
   insertDrift,
   insertDriftAction,
   reviseDrift,
-} from '../drifts/store.ts';
+} from '../drifts/drift.ts';
+import { driftEvent } from '../drifts/events.ts';
 import { compareWithNotExecuted, type Superseded, supersede } from '../unknown/supersede.ts';
 import { driftStep, type Suspicion } from './drift-rule.ts';
 import { type Comparison, isExact, type Range } from './rule.ts';
-import type { Wallet } from './store.ts';
+import type { Wallet } from './wallet.ts';
 
 /** Changes that may follow on an evaluated observation before the next evaluation. */
 export const NEWEST_MAX = 20;

@@ -4,7 +4,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Comparison } from './rule.ts';
-import type { Wallet } from './store.ts';
+import type { Wallet } from './wallet.ts';
 
 /** @param operations ids of those that explain the change */
 export function observedEvents(

@@ -5,7 +5,7 @@
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Deps } from '../deps.ts';
-import { listOpenDrifts } from '../drifts/store.ts';
+import { listOpenDrifts } from '../drifts/drift.ts';
 import { quiescenceEnd } from '../resolution.ts';
 import { type Doubts, type HeldBy, heldBy, type Unsettled } from './settling-rule.ts';
 

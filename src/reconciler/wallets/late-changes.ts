@@ -9,10 +9,10 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import type { Drift } from '../drifts/store.ts';
+import type { Drift } from '../drifts/drift.ts';
 import { explainedBy, type LateChange, type LateExplanation } from './drift-rule.ts';
 import { close, NEWEST_MAX, newDrift, storeOpened } from './drifts.ts';
-import type { Wallet } from './store.ts';
+import type { Wallet } from './wallet.ts';
 
 interface Input {
   before: Wallet | undefined;

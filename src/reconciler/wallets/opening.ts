@@ -13,9 +13,9 @@ import {
   type UnprocessedObservation,
 } from '../../observer/observer.ts';
 import { accountOfWallet } from '../../operations/operations.ts';
-import { expectedBalances, firstUnsettledAt } from './expected-store.ts';
-import { walletRecordOf } from './record.ts';
-import type { Wallet } from './store.ts';
+import { expectedBalances, firstUnsettledAt } from './expected.ts';
+import { walletRecordOf } from './rule.ts';
+import type { Wallet } from './wallet.ts';
 
 type Observation = Pick<UnprocessedObservation, 'startedAt' | 'endedAt' | 'record'>;
 

@@ -6,8 +6,10 @@
  * required operations and a subset of the possible ones do not account for is the difference.
  * Source: ledger study, 7.2.
  */
-import { sumOf } from '../../kernel/amounts.ts';
+import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
 
 /** Both ends included. */
 export interface Range {
@@ -130,4 +132,18 @@ export function intersection(a: Range, b: Range): Range | undefined {
 
 export function isExact({ min, max }: Range): boolean {
   return min === max;
+}
+
+/** What an observation with the result `seen` shows of a wallet. */
+export function walletRecordOf(observation: { record: Json }): {
+  addr: string;
+  balance: bigint;
+  status: number;
+} {
+  const record = observation.record as Record<string, unknown>;
+  return {
+    addr: String(record.addr),
+    balance: must(wholeOf(record.balance), 'balance of an observation'),
+    status: Number(record.status),
+  };
 }

@@ -11,9 +11,8 @@ import type { UnprocessedObservation } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { stateOf } from './events.ts';
-import { positionsOf } from './position-store.ts';
 import { type Comparison, includes } from './rule.ts';
-import { findWallet, saveWallet, type Wallet } from './store.ts';
+import { findWallet, positionsOf, saveWallet, type Wallet } from './wallet.ts';
 
 /** The status of a member who has withdrawn. */
 const WITHDRAWN = 9;

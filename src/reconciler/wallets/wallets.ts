@@ -11,24 +11,18 @@ import type { UnprocessedObservation } from '../../observer/observer.ts';
 import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { listOpenDrifts } from '../drifts/store.ts';
+import { listOpenDrifts } from '../drifts/drift.ts';
 import { waitFor } from '../resolution.ts';
 import { totalOf } from './drift-rule.ts';
 import { stepDrifts } from './drifts.ts';
 import { observedEvents } from './events.ts';
-import {
-  type Expected,
-  expectedBalances,
-  listConfirmed,
-  listExecutedBetween,
-} from './expected-store.ts';
+import { type Expected, expectedBalances, listConfirmed, listExecutedBetween } from './expected.ts';
 import { findHeld } from './held.ts';
 import { takeLateChanges } from './late-changes.ts';
 import { openWallet } from './opening.ts';
-import { walletRecordOf } from './record.ts';
-import { type Comparison, compareBalance } from './rule.ts';
-import { findWallet, saveWallet, type Wallet } from './store.ts';
+import { type Comparison, compareBalance, walletRecordOf } from './rule.ts';
 import { stepSeen } from './vanished.ts';
+import { findWallet, saveWallet, type Wallet } from './wallet.ts';
 
 /** Operations that one observation settles; more are settled by the next one. */
 const SETTLED_MAX = 1_000;

@@ -2,13 +2,13 @@
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
-import { countUnchained } from '../../../src/ledger/chain/unchained-store.ts';
+import { countUnchained } from '../../../src/ledger/chain/evidence.ts';
 import {
   findFeeRules,
   listDueReasons,
   listUnderWrongRule,
-} from '../../../src/ledger/fee-rules/store.ts';
-import { openingsOf } from '../../../src/ledger/opening-store.ts';
+} from '../../../src/ledger/fee-rules/fee-rules.ts';
+import { openingsOf } from '../../../src/ledger/openings.ts';
 import {
   listDueOperations,
   listDueRequests,
@@ -57,21 +57,22 @@ import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/re
 import * as operations from '../../../src/operations/store.ts';
 import { applyTransitions, listTransitions } from '../../../src/operations/transitions.ts';
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
-import { feeVotes } from '../../../src/reconciler/alerts/fee-votes-store.ts';
-import { dropResolvedCandidates } from '../../../src/reconciler/store.ts';
+import { feeVotes } from '../../../src/reconciler/alerts/fee-votes.ts';
+import { dropResolvedCandidates } from '../../../src/reconciler/resolution.ts';
+
 import {
   knownOf,
   lastBurnUnseen,
   listHeld,
   listUnnumbered,
-} from '../../../src/reconciler/unknown/mint-store.ts';
+} from '../../../src/reconciler/unknown/mints.ts';
 import {
   expectedBalances,
   firstUnsettledAt,
   listConfirmed,
   listExecutedBetween,
-} from '../../../src/reconciler/wallets/expected-store.ts';
-import { positionsOf } from '../../../src/reconciler/wallets/position-store.ts';
+} from '../../../src/reconciler/wallets/expected.ts';
+import { positionsOf } from '../../../src/reconciler/wallets/wallet.ts';
 import { listActive, listActiveOf } from '../../../src/webhooks/delivery/active-store.ts';
 import {
   countPending,

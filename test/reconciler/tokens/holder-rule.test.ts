@@ -1,7 +1,7 @@
 /** When the holder of a token waits to be recorded, and since when it differs. */
 import { describe, expect, it } from 'vitest';
-import type { Token } from '../../../src/reconciler/store.ts';
 import { mustWait, withDifference } from '../../../src/reconciler/tokens/holder.ts';
+import type { Token } from '../../../src/reconciler/tokens/token.ts';
 import { addr, at, token as tokenState, write } from '../builders.ts';
 
 const [A, B] = [addr(1), addr(2)];

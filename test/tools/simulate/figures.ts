@@ -10,8 +10,8 @@ import {
   type Operation,
   subsetsWithSum,
 } from '../../../src/operations/operations.ts';
-import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
-import { findWallet } from '../../../src/reconciler/wallets/store.ts';
+import { listOpenDrifts } from '../../../src/reconciler/drifts/drift.ts';
+import { findWallet } from '../../../src/reconciler/wallets/wallet.ts';
 import { tokenKey } from '../../../src/sandbox/state/records.ts';
 import { wrongsOfProbes, wrongsOfVanished } from './incidents.ts';
 import type { Outside } from './outside.ts';

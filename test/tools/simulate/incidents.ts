@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../../../src/kernel/clock.ts';
 import { unreachable } from '../../../src/kernel/errors.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
 import type { Random } from '../../../src/kernel/random.ts';
-import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
+import { listOpenDrifts } from '../../../src/reconciler/drifts/drift.ts';
 import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
 import { WALLET_STATUS } from '../../../src/sandbox/state/records.ts';
 import { ALL_FAULTS, type Fault } from './faults.ts';

@@ -1,10 +1,13 @@
 /** SQL of drifts and their history. */
+
 import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import { rowOf } from '../../db/rows.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Cause, DriftState, drift } from '../../resources/drift.ts';
+import type { Cause, DriftState, drift, driftDetail, driftSummary } from '../../resources/drift.ts';
 import type { Row } from '../../resources/resource.ts';
+import { driftActions, drifts } from '../tables.ts';
 
 /** The amount, once it is exact, equals both bounds. */
 export interface Drift extends Omit<Row<typeof drift>, 'amountMin' | 'amountMax' | 'proposal'> {
@@ -19,18 +22,9 @@ function driftColumns(sql: Sql) {
     counterpart, assignee, closed_by`;
 }
 
-export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
-  const { windowFrom: from } = drift;
-  await tx.sql`
-    insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
-      suspected_at, opened_at, window_from, window_to, evidence, cause, prepared, counterpart,
-      assignee)
-    values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${text(drift.amount)}::numeric,
-      ${text(drift.min)}::numeric, ${text(drift.max)}::numeric, ${drift.state},
-      ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
-      ${from === null ? null : isoText(from)}, ${isoText(drift.windowTo)},
-      ${asJson(drift.evidence)}::jsonb, ${drift.cause}, ${jsonOrNull(drift.prepared)}::jsonb,
-      ${drift.counterpart}, ${drift.assignee})`;
+export async function insertDrift({ sql }: Tx, drift: Drift): Promise<void> {
+  const row = { ...drift, amountMin: drift.min, amountMax: drift.max };
+  await sql`insert into tallyhook.drifts ${rowOf(sql, drifts, row)}`;
 }
 
 /** The open drifts of these wallets, oldest first. */
@@ -179,22 +173,14 @@ export async function closeDrift(
   return rows.length === 1;
 }
 
-interface DriftAction {
-  action: string;
-  at: Instant;
-  /** An owner, or `reconciler`. */
-  by: string;
-  detail: Json;
-}
+type DriftAction = Row<typeof driftDetail>['actions'][number];
 
+/** @param action `by` an owner, or `reconciler` */
 export async function insertDriftAction(
-  tx: Tx,
+  { sql }: Tx,
   action: DriftAction & { driftId: string },
 ): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.drift_actions (drift_id, action, at, by, detail)
-    values (${action.driftId}, ${action.action}, ${isoText(action.at)}, ${action.by},
-      ${asJson(action.detail)}::jsonb)`;
+  await sql`insert into tallyhook.drift_actions ${rowOf(sql, driftActions, action)}`;
 }
 
 export async function listDriftActions(db: Queryable, driftId: string): Promise<DriftAction[]> {
@@ -209,4 +195,77 @@ function text(value: bigint | null): string | null {
 
 function jsonOrNull(value: object | null) {
   return value === null ? null : asJson(value);
+}
+
+type Summary = Row<typeof driftSummary>;
+type Sums = Omit<Summary['byAge'][number], 'order' | 'bucket'>;
+
+/** Unclosed drifts by cause and age, and how long the ended ones took. */
+export async function summarizeDrifts(
+  db: Queryable,
+  now: Instant,
+  endedSince: Instant,
+): Promise<Summary> {
+  const [groups, ended] = await Promise.all([listGroups(db, now), countEnded(db, endedSince)]);
+  return {
+    byCause: groups.flatMap(({ cause, bucket: _, order: __, ...sums }) =>
+      cause === null ? [] : [{ ...sums, cause }],
+    ),
+    byAge: groups.flatMap(({ cause: _, bucket, order, ...sums }) =>
+      bucket === null || order === null ? [] : [{ ...sums, bucket, order }],
+    ),
+    ended: { since: endedSince, ...ended },
+  };
+}
+
+export interface OpenDrifts {
+  open: number;
+  unassigned: number;
+  proposed: number;
+  /** When the first of them was first observed. */
+  oldestAt: Instant | null;
+}
+
+/** Counted up to `max`. */
+export async function countOpenDrifts({ sql }: Queryable, max: number): Promise<OpenDrifts> {
+  const rows = await sql<OpenDrifts[]>`
+    select count(*)::int as open, (count(*) filter (where assignee is null))::int as unassigned,
+      (count(*) filter (where state = 'proposed'))::int as proposed,
+      min(suspected_at) as oldest_at
+    from (select assignee, state, suspected_at from tallyhook.drifts where closed_at is null
+      limit ${max}) d`;
+  return rows[0] ?? { open: 0, unassigned: 0, proposed: 0, oldestAt: null };
+}
+
+/** Drifts whose amount is not exact yet are counted, and add nothing to the sums. */
+type Group = Sums & { cause: Cause | null; bucket: string | null; order: number | null };
+
+async function listGroups({ sql }: Queryable, now: Instant): Promise<Group[]> {
+  return sql<Group[]>`
+    select d.cause, b.bucket, b.bucket_order as "order", count(*)::int as drifts,
+      (count(*) filter (where c.id is null or d.id < c.id))::int as findings,
+      coalesce(sum(d.amount) filter (where d.amount > 0), 0) as up,
+      coalesce(sum(d.amount) filter (where d.amount < 0), 0) as down
+    from tallyhook.drifts d
+    join tallyhook.age_buckets b on b.from_age <= ${isoText(now)}::timestamptz - d.suspected_at
+      and b.to_age > ${isoText(now)}::timestamptz - d.suspected_at
+    left join tallyhook.drifts c on c.id = d.counterpart and c.closed_at is null
+    where d.closed_at is null
+    group by grouping sets ((d.cause), (b.bucket, b.bucket_order))
+    order by d.cause nulls last, b.bucket_order`;
+}
+
+const ENDED_MAX = 10_000;
+
+/** The drifts that ended since then, at most the last 10,000, and their median time to the end. */
+export async function countEnded(
+  { sql }: Queryable,
+  since: Instant,
+): Promise<Omit<Summary['ended'], 'since'>> {
+  const rows = await sql<Omit<Summary['ended'], 'since'>[]>`
+    select count(*)::int as drifts, round((percentile_cont(0.5) within group
+      (order by extract(epoch from closed_at - suspected_at)))::numeric, 3)::float8 as median_s
+    from (select closed_at, suspected_at from tallyhook.drifts
+      where closed_at >= ${isoText(since)} order by closed_at desc limit ${ENDED_MAX}) d`;
+  return rows[0] ?? { drifts: 0, medianS: null };
 }

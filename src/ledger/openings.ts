@@ -16,7 +16,7 @@ import {
   type Opening,
   type OpeningMove,
 } from './opening-rule.ts';
-import type { PostingRequest } from './posting-request.ts';
+import type { PostingRequest } from './posting.ts';
 
 /** The openings of these accounts by account key, posted or not; other accounts are absent. */
 export async function openingsOf(
