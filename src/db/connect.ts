@@ -21,6 +21,8 @@ import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 export interface Sql {
   /** Identifiers. */
   (...names: [string, ...string[]]): postgres.Helper<string>;
+  /** After `insert into …`: columns with their values. */
+  (row: { readonly [column: string]: unknown }): postgres.Helper<string>;
   <T extends readonly (object | undefined)[] = postgres.Row[]>(
     text: TemplateStringsArray,
     ...values: readonly (postgres.SerializableParameter | postgres.Fragment)[]
@@ -234,8 +236,8 @@ function queryable(
   client: postgres.ISql,
   make: <T>(build: Build<T>) => Promise<T> | Statement<T>,
 ): Queryable {
-  const tag = (first: string | TemplateStringsArray, ...values: readonly unknown[]) => {
-    if (typeof first === 'string') return client(first, ...(values as never[]));
+  const tag = (first: string | object, ...values: readonly unknown[]) => {
+    if (!isTemplate(first)) return client(first as string, ...(values as never[]));
     return make((on) => {
       const parts = values.map((value) => (value instanceof Statement ? value.build(on) : value));
       return on(first, ...(parts as never[]));
@@ -256,6 +258,10 @@ function queryable(
       return orm;
     },
   };
+}
+
+function isTemplate(first: string | object): first is TemplateStringsArray {
+  return typeof first === 'object' && 'raw' in first;
 }
 
 /** A value as one jsonb parameter: a batch of rows for `jsonb_to_recordset`, or a document. */

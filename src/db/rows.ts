@@ -4,7 +4,7 @@ import { type Core, getTableColumns } from './drizzle.ts';
 
 /** Every column, as a select list. */
 export function columnsOf(sql: Sql, table: Core.PgTable) {
-  return sql(namesOf(table));
+  return sql(...namesOf(table));
 }
 
 /** The columns and values of one row, after `insert into …`; what is undefined has its default. */
@@ -24,6 +24,7 @@ export function newValues(sql: Sql, table: Core.PgTable, ...except: string[]) {
   return sql.unsafe(names.map((name) => `${name} = excluded.${name}`).join(', '));
 }
 
-function namesOf(table: Core.PgTable): string[] {
-  return Object.values(getTableColumns(table)).map(({ name }) => name);
+function namesOf(table: Core.PgTable): [string, ...string[]] {
+  const [first = '', ...others] = Object.values(getTableColumns(table)).map(({ name }) => name);
+  return [first, ...others];
 }
