@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
   inFlightMax,
-  nextWindow,
   rateAllowance,
   rateFreeAt,
   roundRobin,
@@ -29,15 +28,6 @@ it.each([
     expect(inFlightMax(cap, failures, n)).toBe(max);
   },
 );
-
-it.each([
-  ['doubles when half of it was used', 8, 4, false, 16],
-  ['stays at its maximum', 64, 64, false, 64],
-  ['stays when less than half was used', 16, 3, false, 16],
-  ['is reset when degraded', 64, 64, true, 8],
-])('A claim window %s', (_, window, finished, degraded, next) => {
-  expect(nextWindow({ window, finished, degraded }, 8, 64)).toBe(next);
-});
 
 it('Shares are even, exceed no capacity and leave nothing that fits', () => {
   fc.assert(

@@ -1,7 +1,7 @@
 /**
  * How many deliveries of each endpoint are claimed and sent, and in which order. Pure. Claims are
  * distributed round-robin over the endpoints, so a long backlog gets no more of them than a short
- * one. An endpoint's claim window grows while it keeps up and is reset by a failure or slow send.
+ * one.
  */
 import type { Instant } from '../../kernel/clock.ts';
 
@@ -12,20 +12,6 @@ import type { Instant } from '../../kernel/clock.ts';
 export function inFlightMax(cap: number, consecutiveFailures: number, daemons: number): number {
   const halved = Math.floor(cap / 2 ** Math.min(consecutiveFailures, 30) / Math.max(1, daemons));
   return Math.max(1, halved);
-}
-
-interface ClaimWindow {
-  /** Deliveries that may be claimed, waiting or in flight. */
-  window: number;
-  finished: number;
-  degraded: boolean;
-}
-
-/** Doubles the window if half of it was used without degradation; else resets it to `inFlight`. */
-export function nextWindow(claims: ClaimWindow, inFlight: number, windowMax: number): number {
-  if (claims.degraded) return inFlight;
-  const grown = claims.finished * 2 >= claims.window ? claims.window * 2 : claims.window;
-  return Math.max(inFlight, Math.min(grown, windowMax));
 }
 
 /** The burst of a rate limit, as time at that rate. */

@@ -76,6 +76,13 @@ export interface ClaimedDelivery {
   body: string | null;
 }
 
+/** A claimed delivery with its endpoint as of the claim. */
+export interface Job {
+  delivery: ClaimedDelivery;
+  endpoint: ClaimedEndpoint;
+  leaseUntil: Instant;
+}
+
 export interface Quota {
   endpointId: string;
   n: number;

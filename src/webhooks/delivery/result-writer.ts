@@ -16,9 +16,8 @@ import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.
 import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { type AttemptResult, evaluateAttempt } from './attempt-result.ts';
-import type { Job } from './endpoint-queue.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
-import { planByIndex } from './queue-store.ts';
+import { type Job, planByIndex } from './queue-store.ts';
 import * as store from './result-store.ts';
 
 interface FinishedSend {

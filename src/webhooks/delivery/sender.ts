@@ -2,27 +2,36 @@
  * Sends claimed deliveries, round-robin over the endpoints. Concurrency is limited per endpoint,
  * for retries, and by the slots of quick and slow sends (slots.ts). A send that takes longer than
  * `slowAfterMs` moves to a slow slot, and its endpoint uses slow slots until it answers in time.
- * The limit of an endpoint begins at one and doubles with every success.
+ * What is claimed of an endpoint and sent to it at once begins at one, doubles with every success
+ * up to the most in flight, then grows by one, and is one again after a failure or a slow send.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { isSuccess } from './attempt-result.ts';
-import {
-  type EndpointQueue,
-  firstPool,
-  isRetry,
-  type Job,
-  newQueue,
-  waitingIn,
-} from './endpoint-queue.ts';
 import type { AttemptResponse } from './http/attempt.ts';
-import { inFlightMax, nextWindow } from './limits.ts';
+import { inFlightMax } from './limits.ts';
+import type { Job } from './queue-store.ts';
 import { type Pool, Slots } from './slots.ts';
 
 interface ReadyEndpoint {
   endpointId: string;
   url: string;
   consecutiveFailures: number;
+}
+
+/** The claimed deliveries of one endpoint in this daemon. */
+interface EndpointQueue {
+  fresh: Job[];
+  retries: Job[];
+  sending: number;
+  /** When deliveries were last accepted. */
+  acceptedAt: Instant;
+  origin: string;
+  /** The slots that its next send uses: slow when its last one was, or failed before the start. */
+  pool: Pool;
+  /** Sends in flight as its health allows, and claims as it has kept up. */
+  inFlightMax: number;
+  ramp: number;
 }
 
 interface SenderDeps {
@@ -41,10 +50,8 @@ interface SenderDeps {
 export class Sender {
   private readonly deps: SenderDeps;
   private readonly queues = new Map<string, EndpointQueue>();
-  /** Queues that may send, in round-robin order. */
-  private readonly rings: Record<Pool, EndpointQueue[]> = { quick: [], slow: [] };
-  /** Queues whose origin has no slot, or with only retries while no retry slot is free. */
-  private readonly stalled: EndpointQueue[] = [];
+  /** Queues with waiting deliveries; the one that sent last is the last. */
+  private readonly waiting = new Set<EndpointQueue>();
   private readonly listeners: (() => void)[] = [];
   private readonly slots: Slots;
   /** Slow queues with a send in flight; they share the slow slots. */
@@ -87,11 +94,12 @@ export class Sender {
   }
 
   private capacityOf(queue: EndpointQueue, consecutiveFailures: number): number {
-    const allowed = Math.min(this.inFlightMaxAfter(consecutiveFailures), this.limitOf(queue));
-    const window = this.windowOf(queue, allowed, consecutiveFailures > 0);
+    const inFlight = Math.min(this.inFlightMaxAfter(consecutiveFailures), this.limitOf(queue));
+    const keepsUp = queue.pool === 'quick' && consecutiveFailures === 0;
+    const window = keepsUp ? Math.max(inFlight, queue.ramp) : inFlight;
     const claimed = queue.sending + waitingIn(queue);
     // Keeps claims in groups: a wide window is refilled once half of it is free.
-    if (window > allowed && claimed * 2 > window) return 0;
+    if (window > inFlight && claimed * 2 > window) return 0;
     return Math.max(0, window - claimed);
   }
 
@@ -103,7 +111,6 @@ export class Sender {
 
   accept(jobs: readonly Job[]): void {
     const now = this.deps.clock.now();
-    const filled = new Set<EndpointQueue>();
     for (const job of jobs) {
       const { consecutiveFailures } = job.endpoint;
       const queue = this.queueOf(job.delivery.endpointId, firstPool(consecutiveFailures));
@@ -112,16 +119,9 @@ export class Sender {
       queue.origin = origin;
       queue.acceptedAt = now;
       queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
-      queue.degraded ||= consecutiveFailures > 0;
       (isRetry(job) ? queue.retries : queue.fresh).push(job);
       this.slots.wait(origin, 1);
-      filled.add(queue);
-    }
-    for (const queue of filled) {
-      queue.window = this.windowOf(queue, this.limitOf(queue), false);
-      queue.finished = 0;
-      queue.degraded = false;
-      this.addToRing(queue);
+      this.waiting.add(queue);
     }
     this.startSends();
   }
@@ -154,16 +154,20 @@ export class Sender {
     return Math.max(1, Math.min(limit, share));
   }
 
-  private windowOf(queue: EndpointQueue, inFlight: number, degraded: boolean): number {
-    const windowMax = Math.max(inFlight, this.deps.settings.claimPerEndpointMax);
-    return nextWindow({ ...queue, degraded: degraded || queue.degraded }, inFlight, windowMax);
-  }
-
   private queueOf(endpointId: string, pool: Pool): EndpointQueue {
     const known = this.queues.get(endpointId);
     if (known) return known;
     if (this.queues.size >= this.deps.settings.endpointsMax) this.evictIdle();
-    const queue = newQueue(pool);
+    const queue: EndpointQueue = {
+      fresh: [],
+      retries: [],
+      sending: 0,
+      acceptedAt: 0,
+      origin: '',
+      pool,
+      inFlightMax: 1,
+      ramp: 1,
+    };
     this.queues.set(endpointId, queue);
     return queue;
   }
@@ -173,39 +177,23 @@ export class Sender {
       if (queue.sending + waitingIn(queue) === 0) this.queues.delete(id);
   }
 
-  private addToRing(queue: EndpointQueue): void {
-    if (queue.inRing || waitingIn(queue) === 0 || queue.sending >= this.limitOf(queue)) return;
-    queue.inRing = true;
-    this.rings[queue.pool].push(queue);
-  }
-
+  /** Starts a send of each waiting queue in turn, until no further one may start. */
   private startSends(): void {
-    // A queue whose pool has changed moves from one ring to the other.
-    while (this.startFrom('quick') + this.startFrom('slow') > 0);
-  }
-
-  /** Returns how many queues it took from the ring. */
-  private startFrom(pool: Pool): number {
-    let taken = 0;
-    while (this.slots.free(pool) > 0) {
-      const queue = this.rings[pool].shift();
-      if (!queue) break;
-      taken++;
-      queue.inRing = false;
-      if (queue.pool === pool) this.startNext(queue);
-      else this.addToRing(queue);
-    }
-    return taken;
-  }
-
-  private startNext(queue: EndpointQueue): void {
-    if (queue.sending >= this.limitOf(queue)) return;
-    const hasSlot = this.slots.freeOf(queue.origin, queue.pool) > 0;
-    const job = hasSlot ? this.nextJob(queue) : undefined;
-    if (job) {
+    // A queue that is added again while the set is iterated is visited again, after the others.
+    for (const queue of this.waiting) {
+      if (this.slots.free('quick') <= 0 && this.slots.free('slow') <= 0) return;
+      const job = this.maySend(queue) ? this.nextJob(queue) : undefined;
+      if (!job) continue;
+      this.waiting.delete(queue);
       this.start(queue, job);
-      this.addToRing(queue);
-    } else if (waitingIn(queue) > 0) this.stalled.push(queue);
+      if (waitingIn(queue) > 0) this.waiting.add(queue);
+    }
+  }
+
+  private maySend(queue: EndpointQueue): boolean {
+    const { origin, pool } = queue;
+    const hasSlot = this.slots.free(pool) > 0 && this.slots.freeOf(origin, pool) > 0;
+    return hasSlot && queue.sending < this.limitOf(queue);
   }
 
   private nextJob(queue: EndpointQueue): Job | undefined {
@@ -245,30 +233,30 @@ export class Sender {
       cancel();
       this.occupySlot(job, pool, origin, -1);
       queue.sending--;
-      queue.finished++;
       if (isQuick) queue.pool = 'quick';
       if (isQuick || queue.sending === 0) this.slowQueues.delete(queue);
       if (response.error !== null || !isSuccess(response.status)) this.degrade(queue);
-      else queue.ramp = Math.min(queue.ramp * 2, settings.inFlightPerEndpoint);
-      this.addToRing(queue);
+      else queue.ramp = this.grown(queue.ramp);
       onSent(job, startedAt, response);
       this.notify();
     });
+  }
+
+  private grown(ramp: number): number {
+    const { inFlightPerEndpoint, claimPerEndpointMax } = this.deps.settings;
+    if (ramp < inFlightPerEndpoint) return Math.min(ramp * 2, inFlightPerEndpoint);
+    return Math.max(ramp, Math.min(ramp + 1, claimPerEndpointMax));
   }
 
   private becomeSlow(queue: EndpointQueue): void {
     this.slowQueues.add(queue);
     if (queue.pool === 'slow') return;
     queue.pool = 'slow';
-    queue.ramp = 1;
-    queue.degraded = true;
-    this.releaseQueue(queue);
+    this.degrade(queue);
   }
 
   /** After a failure the endpoint's health is read again before more is sent to it. */
   private degrade(queue: EndpointQueue): void {
-    queue.degraded = true;
-    queue.inFlightMax = 1;
     queue.ramp = 1;
     this.releaseQueue(queue);
   }
@@ -281,13 +269,29 @@ export class Sender {
   private releaseQueue(queue: EndpointQueue): void {
     const jobs = [...queue.fresh.splice(0), ...queue.retries.splice(0)];
     this.slots.wait(queue.origin, -jobs.length);
+    this.waiting.delete(queue);
     if (jobs.length > 0) this.deps.release(jobs);
   }
 
   private notify(): void {
-    for (const queue of this.stalled.splice(0)) this.addToRing(queue);
     this.startSends();
     for (const listener of this.listeners.splice(0)) listener();
     this.deps.onProgress();
   }
+}
+
+/**
+ * The slots of an endpoint's first send in this daemon. A failing one may hang, and after a start
+ * all such endpoints together would fill the quick slots.
+ */
+function firstPool(consecutiveFailures: number): Pool {
+  return consecutiveFailures > 0 ? 'slow' : 'quick';
+}
+
+function isRetry(job: Job): boolean {
+  return job.delivery.attempts > 0;
+}
+
+function waitingIn(queue: EndpointQueue): number {
+  return queue.fresh.length + queue.retries.length;
 }
