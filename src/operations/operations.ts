@@ -37,15 +37,12 @@ export {
 export { assertDecidable, type DecidedOutcome } from './decisions/rule.ts';
 export {
   approve,
-  approversOf,
   type Decision,
   type ExpectedProposal,
-  isApproved,
   listDecisions,
   newestDecisions,
   type Person,
   propose,
-  withApproval,
 } from './decisions/two-owners.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';

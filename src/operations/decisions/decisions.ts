@@ -12,14 +12,7 @@ import { NFT_KINDS, type Operation, type State } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
 import { type DecidedOutcome, decidedState } from './rule.ts';
-import {
-  approve,
-  approversOf,
-  type Decision,
-  isApproved,
-  type Person,
-  propose,
-} from './two-owners.ts';
+import { approve, type Decision, type Person, propose } from './two-owners.ts';
 
 export interface Decisions {
   /**
@@ -74,7 +67,7 @@ export function makeDecisions(deps: Deps): Decisions {
         const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
         const to = decidedState(operation, decision.decision as DecidedOutcome, now);
         await assertKnownAnswer(tx, operation, decision.proposedAt);
-        if (!isApproved(decision)) return operation;
+        if (decision.approvedAt === null) return operation;
         const [moved] = await applyTransitions(tx, [moveOf(operation, to, decision, now)], deps);
         const decided = must(moved, 'operation that was locked');
         const isEnd = decided.settledAt === now;
@@ -131,7 +124,7 @@ function moveOf(operation: Operation, to: State, decision: Decision, at: Instant
 export function decisionEvidence(decision: Decision): { [key: string]: Json } {
   return {
     decided_by: decision.proposedBy,
-    approved_by: approversOf(decision),
+    approved_by: decision.approvedBy,
     reason: decision.reason,
     decision: decision.n,
     decided_at: isoText(decision.proposedAt),

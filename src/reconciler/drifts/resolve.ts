@@ -11,7 +11,6 @@ import { requestPosting } from '../../ledger/ledger.ts';
 import { expedite } from '../../observer/observer.ts';
 import {
   accountOfWallet,
-  approversOf,
   assertDecidable,
   type Decision,
   decisionEvidence,
@@ -64,7 +63,7 @@ export async function applyDecision(
     ...decisionEvidence(decision),
     ...(decision.operationId === null ? {} : { operation_id: decision.operationId }),
   };
-  await end(step, drift, { state, by: approversOf(decision) ?? '', closedBy });
+  await end(step, drift, { state, by: decision.approvedBy ?? '', closedBy });
   await expedite(tx, new Map([[`wallet:${drift.walletKey}`, now]]));
   const wasBooked = drift.state === 'booked';
   const events = wasBooked ? [] : [closedEvent(drift, state, closedBy, now)];

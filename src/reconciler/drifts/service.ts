@@ -9,7 +9,6 @@ import type { Json } from '../../kernel/json.ts';
 import {
   approve,
   type Decision,
-  isApproved,
   lockOperation,
   newestDecisions,
   type Person,
@@ -216,8 +215,9 @@ async function approveJointly(
     const expected = { n: drift.id === id ? n : undefined, decision: proposal };
     const decision = await approve(step.tx, drift.id, expected, step.by, step.now);
     assertProposable(drift, decision.decision as ProposalKind);
-    if (isApproved(decision)) events.push(...(await applyDecision(deps, step, drift, decision)));
-    else events.push(await proposed(step, drift, 'approved', decision));
+    if (decision.approvedAt === null)
+      events.push(await proposed(step, drift, 'approved', decision));
+    else events.push(...(await applyDecision(deps, step, drift, decision)));
   }
   return { drifts, events };
 }

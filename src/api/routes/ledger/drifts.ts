@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Queryable } from '../../../db/connect.ts';
 import { Failure, must } from '../../../kernel/errors.ts';
-import { newestDecisions, withApproval } from '../../../operations/operations.ts';
+import { newestDecisions } from '../../../operations/operations.ts';
 import {
   type Drift,
   findDrift,
@@ -84,9 +84,7 @@ export async function withProposals(
       ...found,
       amountMin: found.min,
       amountMax: found.max,
-      proposal: decision
-        ? { ...withApproval(decision), kind: decision.decision as ProposalKind }
-        : null,
+      proposal: decision ? { ...decision, kind: decision.decision as ProposalKind } : null,
     };
   });
 }

@@ -14,7 +14,6 @@ import {
   listTransitions,
   operationRow,
   waitsForOf,
-  withApproval,
 } from '../../../operations/operations.ts';
 import { decision, OUTCOMES } from '../../../resources/decision.ts';
 import { givenOf } from '../../../resources/fields.ts';
@@ -138,5 +137,5 @@ export function addDecisions(
 }
 
 function decisionRow(made: Decision): Row<typeof decision> {
-  return { ...withApproval(made), outcome: made.decision as (typeof OUTCOMES)[number] };
+  return { ...made, outcome: made.decision as (typeof OUTCOMES)[number] };
 }
