@@ -1,35 +1,22 @@
 /** Operations as the gateway records them, answers of the service, and reports of operations. */
 import { systemClock } from '../../src/kernel/clock.ts';
 import type { Conclusion, NewWrite } from '../../src/operations/operations.ts';
+import { writeOf } from '../ledger/builders.ts';
 
 export const ADDR_A = `0x${'aB'.repeat(20)}`;
 export const ADDR_B = `0x${'cD'.repeat(20)}`;
 export const HASH = `0x${'e1'.repeat(32)}`;
 
 /** A transfer of 100 and a fee of 1 from A to B. */
-export function aWrite(
-  change: Partial<Omit<NewWrite, 'fields'>> & { fields?: NewWrite['fields'] } = {},
-): NewWrite {
-  const { fields, ...rest } = change;
-  return {
+export function aWrite(change: Partial<NewWrite> = {}): NewWrite {
+  return writeOf({
     kind: 'transfer',
     owner: 'shop',
     keyId: 'key_of_shop',
-    idempotencyKey: null,
-    fingerprint: 'f'.repeat(64),
-    reference: null,
-    method: 'POST',
     path: '/v1/app/token/transfer',
-    contentType: 'application/json',
-    body: new Uint8Array(),
-    preImage: null,
-    sendWithinMs: 30_000,
-    expiresAt: null,
-    queue: false,
-    dayLimit: null,
-    ...rest,
-    fields: { fromAddr: ADDR_A, toAddr: ADDR_B, amount: 100n, feeAmount: 1n, ...fields },
-  };
+    ...change,
+    fields: { fromAddr: ADDR_A, toAddr: ADDR_B, amount: 100n, feeAmount: 1n, ...change.fields },
+  });
 }
 
 export function accepted(operationId: string, txLogNo: bigint, endedAt: number): Conclusion {

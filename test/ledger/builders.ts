@@ -1,6 +1,7 @@
 /** Operations as values, for rules that need no database. */
 import {
   type EffectSettings,
+  type NewWrite,
   NO_FIELDS,
   newOperation,
   type Operation,
@@ -51,5 +52,28 @@ export function reportOf({
     body: '{}',
     ...more,
     fields: { ...NO_FIELDS, ...fields },
+  };
+}
+
+/** A write as the gateway asks for it, with what the test names. */
+export function writeOf(more: Partial<NewWrite>): NewWrite {
+  return {
+    kind: 'give',
+    fields: {},
+    owner: 'app',
+    keyId: 'key_1',
+    idempotencyKey: null,
+    fingerprint: 'f',
+    reference: null,
+    method: 'POST',
+    path: '/v1/app/token/operations/1/give',
+    contentType: 'application/json',
+    body: Buffer.from('{"amount":10}'),
+    preImage: null,
+    sendWithinMs: 30_000,
+    expiresAt: null,
+    queue: false,
+    dayLimit: null,
+    ...more,
   };
 }

@@ -21,6 +21,7 @@ import type { FanOut } from '../../src/outbox/outbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { openStages } from '../harness/stages.ts';
+import { writeOf } from '../ledger/builders.ts';
 
 export const ALIVE_MS = 15_000;
 /** How long a write waits for a conflicting one, and how often other daemons' writes are polled. */
@@ -185,25 +186,7 @@ export const giveTo = (toAddr = freshWallet(), amount = 10n) => ({
 
 /** By default a give of 10 to Alice. */
 export function write(more: Partial<NewWrite> = {}): NewWrite {
-  return {
-    kind: 'give',
-    owner: 'app',
-    keyId: 'key_1',
-    idempotencyKey: null,
-    fingerprint: 'f',
-    reference: null,
-    method: 'POST',
-    path: '/v1/app/token/operations/1/give',
-    contentType: 'application/json',
-    body: Buffer.from('{"amount":10}'),
-    preImage: null,
-    sendWithinMs: 30_000,
-    expiresAt: null,
-    queue: false,
-    dayLimit: null,
-    ...giveTo(ALICE),
-    ...more,
-  };
+  return writeOf({ ...giveTo(ALICE), ...more });
 }
 
 async function idOf(recording: Promise<Recorded>): Promise<string> {

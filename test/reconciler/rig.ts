@@ -37,6 +37,7 @@ import { findWallet } from '../../src/reconciler/wallets/wallet.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
+import { writeOf } from '../ledger/builders.ts';
 import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
 import { SETTINGS } from './builders.ts';
 
@@ -234,24 +235,9 @@ function writesOf(operations: Operations, clock: ManualClock) {
   const writes = {
     async send(kind: Kind, fields: WriteFields, preImage: Json = null, queue = false) {
       clock.advance(10);
-      const recorded = await operations.record({
-        kind,
-        fields,
-        preImage,
-        owner: 'app',
-        keyId: 'key_1',
-        idempotencyKey: null,
-        fingerprint: 'f',
-        reference: null,
-        method: 'POST',
-        path: '/v1',
-        contentType: null,
-        body: new Uint8Array(),
-        sendWithinMs: 5_000,
-        queue,
-        dayLimit: null,
-        expiresAt: queue ? clock.now() + 86_400_000 : null,
-      });
+      const expiresAt = queue ? clock.now() + 86_400_000 : null;
+      const asked = { kind, fields, preImage, sendWithinMs: 5_000, queue, expiresAt };
+      const recorded = await operations.record(writeOf(asked));
       clock.advance(10);
       if ('queued' in recorded) return recorded.queued.id;
       return 'id' in recorded ? recorded.id : '';

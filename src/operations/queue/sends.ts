@@ -4,11 +4,11 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { operationDetail } from '../../resources/operation.ts';
 import type { Row } from '../../resources/resource.ts';
 
-type Send = Row<typeof operationDetail>['sends'][number];
+type Send = Row<typeof operationDetail>['sends'][number] & { daemonId: string };
 
 export async function listSends(db: Queryable, operationId: string): Promise<Send[]> {
   return db.sql<Send[]>`
-    select n::int as n, started_at, deadline_at, after from tallyhook.sends
+    select n::int as n, started_at, deadline_at, daemon_id, after from tallyhook.sends
     where operation_id = ${operationId} order by n limit 1000`;
 }
 

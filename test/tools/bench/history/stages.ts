@@ -14,6 +14,7 @@ import { makeReconciler } from '../../../../src/reconciler/reconciler.ts';
 import { manualClock } from '../../../harness/manual-clock.ts';
 import { seededRandom } from '../../../harness/seeded-random.ts';
 import { openStages } from '../../../harness/stages.ts';
+import { writeOf } from '../../../ledger/builders.ts';
 import { SETTINGS } from '../../../reconciler/builders.ts';
 import { HISTORY_END, OPERATOR_ADDR, OPERATOR_NO, userAddr } from './generate.ts';
 
@@ -130,24 +131,8 @@ async function writes({ operations, clock, random }: Stages): Promise<void> {
     while (left-- > 0) {
       const toAddr = MEASURED[Math.floor(random.unit() * USERS)] ?? '';
       const amount = BigInt(1 + Math.floor(random.unit() * 1e9));
-      const recorded = await operations.record({
-        kind: 'give',
-        fields: { operationNo: OPERATOR_NO, toAddr, amount },
-        preImage: null,
-        owner: 'app',
-        keyId: 'key_1',
-        idempotencyKey: null,
-        fingerprint: 'f',
-        reference: null,
-        method: 'POST',
-        path: '/v1/app/token/operations/1/give',
-        contentType: 'application/json',
-        body: Buffer.from('{"amount":1}'),
-        sendWithinMs: 30_000,
-        expiresAt: null,
-        queue: false,
-        dayLimit: null,
-      });
+      const fields = { operationNo: OPERATOR_NO, toAddr, amount };
+      const recorded = await operations.record(writeOf({ fields }));
       if (!('id' in recorded)) throw new Error('a write was not recorded');
       const txLogNo = 10n ** 12n + BigInt(Math.floor(random.unit() * 1e12));
       const outcome = { class: 'accepted', txAppNo: 101n, txLogNo } as const;
