@@ -83,18 +83,9 @@ export function makeEndpoints(deps: EndpointsDeps) {
      */
     updateEndpoint: (id: string, input: Partial<EndpointInput>) => update(deps, id, input),
 
-    /**
-     * An endpoint belongs to the owner of the key that created it.
-     * @throws Failure `not_found`, `forbidden`
-     */
-    async requireOwner(id: string, owner: string): Promise<void> {
-      if (existing(await store.findEndpoint(db.orm, id)).createdBy !== owner)
-        throw new Failure('forbidden', 'the endpoint belongs to another owner');
-    },
-
-    /** False for an endpoint that was deleted. */
-    async isOwner(id: string, owner: string): Promise<boolean> {
-      return (await store.findEndpoint(db.orm, id))?.createdBy === owner;
+    /** The owner of the key that created it; undefined for an endpoint that was deleted. */
+    async ownerOf(id: string): Promise<string | undefined> {
+      return (await store.findEndpoint(db.orm, id))?.createdBy;
     },
 
     /** Cancels its pending deliveries. @throws Failure `not_found` */

@@ -79,7 +79,7 @@ import {
   findDelivery,
   listAttempts,
   listDeliveries,
-} from '../../../src/webhooks/delivery/history-store.ts';
+} from '../../../src/webhooks/delivery/deliveries.ts';
 import { claim, claimInOrder, planClaims } from '../../../src/webhooks/delivery/queue-store.ts';
 import {
   countAttemptMinutes,

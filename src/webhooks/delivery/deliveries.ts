@@ -1,16 +1,102 @@
-/** SQL of the delivery history and backlog for the API, of requested retries, and of expiry. */
-import type { Queryable, Tx } from '../../db/connect.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
-import { uuidOf } from '../../kernel/ids.ts';
+/** Deliveries and their attempts for people: lists, requested retries, the backlog, and expiry. */
+import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { isId, uuidOf } from '../../kernel/ids.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import type { attempt, delivery, deliveryDetail } from '../../resources/delivery.ts';
 import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
+import { exhaustedEvent } from '../endpoints/events.ts';
 import { activeEndpoints } from './active-store.ts';
 import { planByIndex } from './queue-store.ts';
 
-export type Delivery = Row<typeof delivery>;
-export type Attempt = Row<typeof attempt>;
-export type DeliveryFilter = Partial<RowOf<typeof delivery.filters>>;
+type Delivery = Row<typeof delivery>;
+type Detail = Row<typeof deliveryDetail>;
+type Attempt = Row<typeof attempt>;
+type DeliveryFilter = Partial<RowOf<typeof delivery.filters>>;
+
+const ATTEMPTS_MAX = 200;
+const EXPIRED_MAX = 200;
+
+interface DeliveriesDeps {
+  db: Db;
+  peopleDb: Db;
+  clock: Clock;
+  emit: Outbox['emit'];
+}
+
+export type Deliveries = ReturnType<typeof makeDeliveries>;
+
+export function makeDeliveries({ db, peopleDb, clock, emit }: DeliveriesDeps) {
+  const getDelivery = async (id: string): Promise<Detail> => {
+    const found = isId('dlv', id) && (await findDelivery(peopleDb, id, clock.now()));
+    if (!found) throw new Failure('not_found');
+    return found;
+  };
+  return {
+    /** Newest first, with ids below `before`; from the newest for the empty string. */
+    listDeliveries: (filter: DeliveryFilter, page: { before: string; limit: number }) =>
+      listDeliveries(peopleDb, filter, page.before, page.limit, clock.now()),
+
+    /** @throws Failure `not_found` */
+    getDelivery,
+
+    /** @throws Failure `not_found` */
+    async listAttempts(deliveryId: string): Promise<Attempt[]> {
+      await getDelivery(deliveryId);
+      return listAttempts(peopleDb, deliveryId, ATTEMPTS_MAX);
+    },
+
+    /**
+     * Makes a delivery in any state due now and restarts its retry schedule; a finished one becomes
+     * pending again and does not block its subject. @throws Failure `not_found`, `conflict`
+     */
+    async retryDelivery(id: string): Promise<Delivery> {
+      await getDelivery(id);
+      const now = isoText(clock.now());
+      const rows = await peopleDb.sql<{ id: string }[]>`
+        update tallyhook.deliveries d set state = 'pending', due_at = ${now}, queued_at = ${now},
+          schedule_step = 0, out_of_order = d.out_of_order or d.state <> 'pending',
+          finished_at = null, lease_until = null
+        from tallyhook.endpoints p
+        where d.id = ${uuidOf(id)} and p.id = 'ep_' || d.endpoint_id
+          and p.state = 'enabled' and p.deleted_at is null
+          and (d.lease_until is null or d.lease_until <= ${now})
+        returning d.id`;
+      if (rows.length > 0) return getDelivery(id);
+      throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
+    },
+
+    /** Cancels an exhausted delivery. @throws Failure `not_found`, `conflict` */
+    async cancelDelivery(id: string): Promise<Delivery> {
+      const { state } = await getDelivery(id);
+      const rows = await peopleDb.sql<{ id: string }[]>`
+        update tallyhook.deliveries set state = 'cancelled', finished_at = ${isoText(clock.now())}
+        where id = ${uuidOf(id)} and state = 'exhausted' returning id`;
+      if (rows.length > 0) return getDelivery(id);
+      throw new Failure('conflict', `the delivery is ${state}; only an exhausted one is cancelled`);
+    },
+
+    /**
+     * Exhausts pending deliveries of events recorded before `before`, which retention will remove,
+     * and emits the events about it. Returns true when none is left, false when the signal ended
+     * it.
+     */
+    async endExpired(before: Instant, signal: AbortSignal): Promise<boolean> {
+      const endSome = () =>
+        db.begin(async (tx) => {
+          const now = clock.now();
+          const ended = await exhaustBefore(tx, before, now, EXPIRED_MAX);
+          const drafts = ended.flatMap((one) => exhaustedEvent(one, one, 'retention', now));
+          await emit(tx, drafts);
+          return ended.length;
+        });
+      while (!signal.aborted) if ((await endSome()) === 0) return true;
+      return false;
+    },
+  };
+}
 
 function isHeld({ sql }: Pick<Queryable, 'sql'>) {
   return sql`endpoint_id in (
@@ -73,8 +159,8 @@ export async function findDelivery(
   db: Queryable,
   id: string,
   now: Instant,
-): Promise<Row<typeof deliveryDetail> | undefined> {
-  const rows = await db.sql<Row<typeof deliveryDetail>[]>`
+): Promise<Detail | undefined> {
+  const rows = await db.sql<Detail[]>`
     select ${columns(db, now)},
       (select tallyhook.event_body(e) from tallyhook.events e
        where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as request_body
@@ -92,31 +178,6 @@ export async function listAttempts(
       response_body, response_headers
     from tallyhook.attempts where delivery_id = ${uuidOf(deliveryId)}
     order by n, at limit ${limit}`;
-}
-
-/**
- * Makes a delivery due now and restarts its retry schedule; a finished one becomes pending again
- * and does not block its subject. False while it is in flight or its endpoint is not enabled.
- */
-export async function requeue(db: Queryable, id: string, now: Instant): Promise<boolean> {
-  const rows = await db.sql<{ id: string }[]>`
-    update tallyhook.deliveries d set state = 'pending', due_at = ${isoText(now)},
-      queued_at = ${isoText(now)}, schedule_step = 0,
-      out_of_order = d.out_of_order or d.state <> 'pending', finished_at = null, lease_until = null
-    from tallyhook.endpoints p
-    where d.id = ${uuidOf(id)} and p.id = 'ep_' || d.endpoint_id
-      and p.state = 'enabled' and p.deleted_at is null
-      and (d.lease_until is null or d.lease_until <= ${isoText(now)})
-    returning d.id`;
-  return rows.length > 0;
-}
-
-/** Cancels a delivery whose every attempt failed; false in any other state. */
-export async function giveUp({ sql }: Queryable, id: string, now: Instant): Promise<boolean> {
-  const rows = await sql<{ id: string }[]>`
-    update tallyhook.deliveries set state = 'cancelled', finished_at = ${isoText(now)}
-    where id = ${uuidOf(id)} and state = 'exhausted' returning id`;
-  return rows.length > 0;
 }
 
 /**
@@ -148,7 +209,7 @@ export async function countExhausted({ sql }: Queryable, max: number): Promise<n
   return rows[0]?.count ?? 0;
 }
 
-export interface ExpiredDelivery {
+interface ExpiredDelivery {
   id: string;
   endpointId: string;
   url: string;
@@ -158,7 +219,7 @@ export interface ExpiredDelivery {
 }
 
 /** Exhausts at most `limit` pending deliveries of events recorded before `before`. */
-export async function exhaustBefore(
+async function exhaustBefore(
   tx: Tx,
   before: Instant,
   now: Instant,
