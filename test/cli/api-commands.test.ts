@@ -1,22 +1,13 @@
 /** Commands that the API's document makes, run as processes against a served API. */
 import type { Command } from 'commander';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { describeApi } from '../../src/api/api.ts';
 import { addApiCommands } from '../../src/cli/api-commands.ts';
 import { makeProgram } from '../../src/cli/commands.ts';
-import { useDrifts } from '../api/drifts-rig.ts';
-import { startServer } from '../api/rig.ts';
-import { runCommand } from '../harness/command.ts';
+import { useServedDrifts } from './served-drifts.ts';
 
-const rig = useDrifts();
-let server: Awaited<ReturnType<typeof startServer>>;
-beforeAll(async () => {
-  server = await startServer(rig.api.api);
-});
-afterAll(() => server?.close());
-
-const run = (...args: string[]) =>
-  runCommand({ TALLYHOOK_URL: server.url, TALLYHOOK_KEY: rig.keys.ann }, ...args);
+const { rig, as } = useServedDrifts();
+const run = (...args: string[]) => as('ann', ...args);
 
 const leaves = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);

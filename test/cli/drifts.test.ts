@@ -1,18 +1,8 @@
 /** `tallyhook drifts` and `tallyhook decisions`, run as processes against a served API. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { useDrifts } from '../api/drifts-rig.ts';
-import { startServer } from '../api/rig.ts';
-import { runCommand } from '../harness/command.ts';
+import { describe, expect, it } from 'vitest';
+import { useServedDrifts } from './served-drifts.ts';
 
-const rig = useDrifts();
-let server: Awaited<ReturnType<typeof startServer>>;
-beforeAll(async () => {
-  server = await startServer(rig.api.api);
-});
-afterAll(() => server?.close());
-
-const as = (owner: 'ann' | 'bob' | 'cleo', ...args: string[]) =>
-  runCommand({ TALLYHOOK_URL: server.url, TALLYHOOK_KEY: rig.keys[owner] }, ...args);
+const { rig, as } = useServedDrifts();
 
 describe('tallyhook drifts', () => {
   it('shows a drift in words, with its history and the command of the prepared proposal', async () => {

@@ -1,19 +1,10 @@
 /** `tallyhook periods`, run as a process against a served API. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
-import { useDrifts } from '../api/drifts-rig.ts';
-import { startServer } from '../api/rig.ts';
-import { runCommand } from '../harness/command.ts';
+import { useServedDrifts } from './served-drifts.ts';
 
-const rig = useDrifts();
-let server: Awaited<ReturnType<typeof startServer>>;
-beforeAll(async () => {
-  server = await startServer(rig.api.api);
-});
-afterAll(() => server?.close());
-
-const as = (owner: 'ann' | 'bob', ...args: string[]) =>
-  runCommand({ TALLYHOOK_URL: server.url, TALLYHOOK_KEY: rig.keys[owner] }, 'periods', ...args);
+const { rig, as: asOwner } = useServedDrifts();
+const as = (owner: 'ann' | 'bob', ...args: string[]) => asOwner(owner, 'periods', ...args);
 const jsonOf = (text: string) => JSON.parse(text);
 
 it('tallyhook periods prints what prevents a close, closes, signs, reopens and lists', async () => {

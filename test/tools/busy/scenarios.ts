@@ -37,6 +37,13 @@ export function scenarioOf(name: ScenarioName, operatorAddr: string, wallets: nu
   return { merchant, operator, pair, players, gives }[name](operatorAddr, wallets);
 }
 
+/** What most of them are like. */
+const USUAL: Pick<Scenario, 'operators' | 'delayMs' | 'change'> = {
+  operators: {},
+  delayMs: [20, 200],
+  change: 50_000n,
+};
+
 function merchant(): Scenario {
   const [payers, shop] = [many('a', 500), addr('b', 1)];
   return {
@@ -45,9 +52,7 @@ function merchant(): Scenario {
     perS: 25,
     busy: [shop],
     others: payers,
-    operators: {},
-    delayMs: [20, 200],
-    change: 50_000n,
+    ...USUAL,
     draw: (random, name) =>
       transfer(payers[below(random, payers.length)] ?? '', shop, 1 + below(random, 1_000), name),
   };
@@ -61,14 +66,9 @@ function operator(operatorAddr: string): Scenario {
     perS: 50,
     busy: [operatorAddr],
     others: receivers,
+    ...USUAL,
     operators: { 1: operatorAddr },
-    delayMs: [20, 200],
-    change: 50_000n,
-    draw(random, name) {
-      const toAddr = receivers[below(random, receivers.length)];
-      const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
-      return { path: '/v1/app/token/operations/1/give', body };
-    },
+    draw: giveTo(receivers),
   };
 }
 
@@ -100,9 +100,7 @@ function players(): Scenario {
     perS: 1,
     busy: all.slice(0, 2),
     others: all.slice(2),
-    operators: {},
-    delayMs: [20, 200],
-    change: 50_000n,
+    ...USUAL,
     draw(random, name) {
       const from = below(random, all.length);
       const to = (from + 1 + below(random, all.length - 1)) % all.length;
@@ -120,14 +118,16 @@ function gives(_operatorAddr: string, wallets: number): Scenario {
     perS: 40,
     busy: receivers.slice(0, 2),
     others: receivers.slice(2),
-    operators: {},
-    delayMs: [20, 200],
-    change: 50_000n,
-    draw(random, name) {
-      const toAddr = receivers[below(random, receivers.length)];
-      const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
-      return { path: '/v1/app/token/operations/1/give', body };
-    },
+    ...USUAL,
+    draw: giveTo(receivers),
+  };
+}
+
+function giveTo(receivers: string[]): Scenario['draw'] {
+  return (random, name) => {
+    const toAddr = receivers[below(random, receivers.length)];
+    const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
+    return { path: '/v1/app/token/operations/1/give', body };
   };
 }
 

@@ -14,7 +14,7 @@ import { ALL_FAULTS, type Fault } from './faults.ts';
 import { reportChange } from './late-reports.ts';
 import { changeBy, changeWallet, type Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
-import { drawsOf, rarity, type World } from './world.ts';
+import { drawsOf, READ_LAG_MS, rarity, type World } from './world.ts';
 import { requestWrite } from './writes.ts';
 
 export interface Window {
@@ -295,19 +295,21 @@ function partsWithout(window: Window, others: readonly Window[]): Window[] {
   return parts.filter((part) => part.until - part.from >= NOTICED_MS);
 }
 
-/** Polls that show it before a wallet must be called absent. */
-const ABSENT_POLLS = 3;
+/** Polls that show it before it must be an event. */
+const SHOWN_POLLS = 3;
 
 /** A wallet with a balance that is gone, or withdrawn, is an event. */
 export async function wrongsOfVanished(
   { db }: World,
-  { incidents, refused }: Simulation,
+  { incidents, refused, polls }: Simulation,
 ): Promise<string[]> {
   const wrongs: string[] = [];
   for (const { key, from, until, how } of incidents.vanished) {
-    const seen = (refused.get(key) ?? []).filter((at) => at > from && at < until);
-    if (how === 'not found' && seen.length < ABSENT_POLLS) continue;
-    const type = how === 'not found' ? 'wallet.vanished' : 'wallet.status_changed';
+    const isAbsent = how === 'not found';
+    const shownFrom = isAbsent ? from : from + READ_LAG_MS;
+    const shown = (isAbsent ? refused : polls).get(key) ?? [];
+    if (shown.filter((at) => at > shownFrom && at < until).length < SHOWN_POLLS) continue;
+    const type = isAbsent ? 'wallet.vanished' : 'wallet.status_changed';
     const rows = await db.sql`
       select 1 from tallyhook.events
       where subject = ${`wallet:${key}`} and recorded_at >= ${isoText(from)} and type = ${type}`;

@@ -4,10 +4,9 @@
  */
 import { isoText } from '../../../../src/kernel/clock.ts';
 import { ADMIN_KEY, environmentOf, spawnDaemon } from '../../../harness/daemon.ts';
-import { execute, openTemporaryServer } from '../../../harness/temporary-server.ts';
 import { type Bench, figuresOf, quantileOf, type Result } from '../frame.ts';
-import { useEveryCore } from '../process.ts';
-import { generateHistory, HISTORY_END, OPERATOR_ADDR, userAddr } from './generate.ts';
+import { onHistories } from './databases.ts';
+import { HISTORY_END, OPERATOR_ADDR, userAddr } from './generate.ts';
 
 const DAY_MS = 86_400_000;
 const REQUESTS = 40;
@@ -50,23 +49,8 @@ export const operationList: Bench = {
   what: `a page of 50 operations, ${REQUESTS} requests per filter, each for the next page`,
   target: `1,000,000 stored operations: 95 of 100 pages within ${SLOWEST_MS} ms`,
   long: true,
-  async run({ stored }) {
-    useEveryCore();
-    const server = await openTemporaryServer('bench');
-    try {
-      const results: Result[] = [];
-      for (const operations of stored) {
-        const url = await server.createDatabase(`list_${operations}`);
-        await generateHistory(url, operations);
-        await execute(url, STATES);
-        await execute(url, 'vacuum (analyze)');
-        results.push(...(await measure(url, operations)));
-      }
-      return results;
-    } finally {
-      await server.close();
-    }
-  },
+  run: ({ stored }) =>
+    onHistories(stored, { prepare: STATES }, (url, operations) => measure(url, operations)),
 };
 
 async function measure(url: string, operations: number): Promise<Result[]> {

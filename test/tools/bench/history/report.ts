@@ -9,10 +9,9 @@ import { keepDayEnd } from '../../../../src/ledger/ledger.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../../../src/reports/reports.ts';
 import { manualClock } from '../../../harness/manual-clock.ts';
 import { openStages } from '../../../harness/stages.ts';
-import { execute, openTemporaryServer } from '../../../harness/temporary-server.ts';
 import { type Bench, figuresOf, type Result } from '../frame.ts';
-import { useEveryCore } from '../process.ts';
-import { generateHistory, HISTORY_END } from './generate.ts';
+import { onHistories } from './databases.ts';
+import { HISTORY_END } from './generate.ts';
 
 const DAY_MS = 86_400_000;
 const SHAPE = { days: 365, perUser: 5 };
@@ -38,23 +37,10 @@ export const report: Bench = {
   what: 'reports over a year of history, two entries per stored operation and a wallet per five',
   target: '5,000,000 stored operations: at most 60 s and 300 MiB',
   long: true,
-  async run({ rounds, stored }) {
-    useEveryCore();
-    const server = await openTemporaryServer('bench');
-    try {
-      const results: Result[] = [];
-      for (const operations of stored) {
-        const url = await server.createDatabase(`report_${operations}`);
-        await generateHistory(url, operations, SHAPE);
-        await execute(url, WALLETS);
-        await execute(url, 'vacuum (analyze)');
-        results.push(...(await measure(url, operations, rounds)));
-      }
-      return results;
-    } finally {
-      await server.close();
-    }
-  },
+  run: ({ rounds, stored }) =>
+    onHistories(stored, { shape: SHAPE, prepare: WALLETS }, (url, operations) =>
+      measure(url, operations, rounds),
+    ),
 };
 
 async function measure(url: string, operations: number, rounds: number): Promise<Result[]> {
