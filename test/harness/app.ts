@@ -22,36 +22,21 @@ export interface FeedEvent {
   data: any;
 }
 
+type Headers = Record<string, string>;
+
 export interface App {
-  call(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers?: Record<string, string>,
-  ): Promise<Answered>;
-  give(
-    toAddr: string,
-    amount: number | bigint,
-    headers?: Record<string, string>,
-  ): Promise<Answered>;
+  call(method: string, path: string, body?: unknown, headers?: Headers): Promise<Answered>;
+  give(toAddr: string, amount: number | bigint, headers?: Headers): Promise<Answered>;
   transfer(
     fromAddr: string,
     toAddr: string,
     amount: number | bigint,
-    headers?: Record<string, string>,
+    headers?: Headers,
   ): Promise<Answered>;
-  receiveFrom(
-    fromAddr: string,
-    amount: number,
-    headers?: Record<string, string>,
-  ): Promise<Answered>;
-  mint(
-    toAddr: string,
-    tokenId: bigint | number,
-    headers?: Record<string, string>,
-  ): Promise<Answered>;
+  receiveFrom(fromAddr: string, amount: number, headers?: Headers): Promise<Answered>;
+  mint(toAddr: string, tokenId: bigint | number, headers?: Headers): Promise<Answered>;
   /**
-   * Follows the feed from its beginning until an event fits. @throws Error after `deadlineMs` (40 s
+   * Follows the feed from its beginning until an event fits. @throws Error after `deadlineMs` (60 s
    * by default), listing what came
    */
   until(fits: (event: FeedEvent) => boolean, deadlineMs?: number): Promise<FeedEvent>;
@@ -89,7 +74,7 @@ function bodyOf(body: unknown): string | Uint8Array | null {
 }
 
 function writesOf(call: App['call']): Pick<App, 'give' | 'transfer' | 'receiveFrom' | 'mint'> {
-  const pay = (path: string, body: object, headers?: Record<string, string>) =>
+  const pay = (path: string, body: object, headers?: Headers) =>
     call('POST', `/v1/app/token/${path}`, { reasonType: 'test', ...body }, headers);
   return {
     give: (toAddr, amount, headers) => pay('operations/1/give', { toAddr, amount }, headers),
