@@ -5,7 +5,9 @@
  * beside it. Kept rows never change; `verify` proves them from the entries.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
+import { rowOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { dayEnds } from './tables.ts';
 
 /** A day of a large installation has some ten million entries. */
 const DEADLINE_MS = 600_000;
@@ -29,13 +31,7 @@ export function keepDayEnd(db: Db, now: Instant, timeZone: string): Promise<bool
 }
 
 /** How far the postings went when a day end was made. */
-export interface DayEnd {
-  at: Instant;
-  lastBatch: bigint;
-  lastTransaction: bigint;
-  /** Entries of all batches up to the last one. */
-  entries: bigint;
-}
+export type DayEnd = Omit<typeof dayEnds.$inferSelect, 'madeAt'>;
 
 /** The newest one at or before an instant, or of all. */
 export async function findDayEnd(
@@ -49,7 +45,7 @@ export async function findDayEnd(
 }
 
 /** Locks day ends until the transaction ends; false when already locked. */
-export async function lockDayEnds({ sql }: Tx): Promise<boolean> {
+async function lockDayEnds({ sql }: Tx): Promise<boolean> {
   const rows = await sql<{ locked: boolean }[]>`
     select pg_try_advisory_xact_lock(hashtextextended('tallyhook day ends', 0)) as locked`;
   return rows[0]?.locked ?? false;
@@ -61,7 +57,7 @@ export async function lockDayEnds({ sql }: Tx): Promise<boolean> {
  * from then on and took effect before is at least an hour late: the index `transactions_late` has
  * it.
  */
-export async function findDueDayEnd(
+async function findDueDayEnd(
   { sql }: Tx,
   last: DayEnd | undefined,
   timeZone: string,
@@ -85,7 +81,7 @@ export async function findDueDayEnd(
 }
 
 /** Stores a day end with the balances that differ from those of the one before. */
-export async function insertDayEnd(
+async function insertDayEnd(
   { sql }: Tx,
   last: DayEnd | undefined,
   next: DayEnd,
@@ -95,10 +91,7 @@ export async function insertDayEnd(
   const since = last ? isoText(last.at) : '-infinity';
   const known = String(last?.lastTransaction ?? 0n);
   const upTo = String(next.lastTransaction);
-  await sql`
-    insert into tallyhook.day_ends (at, last_batch, last_transaction, entries, made_at)
-    values (${at}, ${String(next.lastBatch)}::bigint, ${upTo}::bigint,
-      ${String(next.entries)}::bigint, ${isoText(madeAt)})`;
+  await sql`insert into tallyhook.day_ends ${rowOf(sql, dayEnds, { ...next, madeAt })}`;
   await sql`
     with changed as (
       select e.account_id, sum(e.amount) as amount, count(*) as entries

@@ -5,7 +5,12 @@
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
-import { type DuePosting, findOperations, listEffects } from '../operations/operations.ts';
+import {
+  type DuePosting,
+  type Effect,
+  findOperations,
+  listEffects,
+} from '../operations/operations.ts';
 import { type Batch, makeBatch } from './plan/batch.ts';
 import type { Original, Plan } from './plan/draft.ts';
 import type { DueOperation } from './plan/plan.ts';
@@ -127,9 +132,9 @@ export async function listOriginals(
 ): Promise<Original[]> {
   const ids = requests.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
-  const rows = await tx.sql<OriginalRow[]>`
-    select t.id, t.operation_id, t.posting_request_id, t.effective_at, t.effective_basis, a.name,
-      e.amount
+  const rows = await tx.sql<(Omit<Original, 'effects'> & Effect)[]>`
+    select t.id as transaction_id, t.operation_id, t.posting_request_id, t.effective_at,
+      t.effective_basis, a.name as account, e.amount
     from tallyhook.transactions t
     join tallyhook.entries e on e.transaction_id = t.id
     join tallyhook.accounts a on a.id = e.account_id
@@ -137,32 +142,11 @@ export async function listOriginals(
       select r.id from jsonb_to_recordset(${asJson(postings)}::jsonb) as x(id text, posting int)
       join tallyhook.transactions r on r.operation_id = x.id and r.posting = x.posting)
     order by t.id, e.line`;
-  return groupOriginals(rows);
-}
-
-interface OriginalRow {
-  id: bigint;
-  operationId: string | null;
-  postingRequestId: string | null;
-  effectiveAt: Instant;
-  effectiveBasis: string;
-  name: string;
-  amount: bigint;
-}
-
-function groupOriginals(rows: readonly OriginalRow[]): Original[] {
   const found = new Map<bigint, Original>();
-  for (const row of rows) {
-    const posted = found.get(row.id) ?? {
-      transactionId: row.id,
-      operationId: row.operationId,
-      postingRequestId: row.postingRequestId,
-      effectiveAt: row.effectiveAt,
-      effectiveBasis: row.effectiveBasis,
-      effects: [],
-    };
-    posted.effects.push({ account: row.name, amount: row.amount });
-    found.set(row.id, posted);
+  for (const { account, amount, ...transaction } of rows) {
+    const posted = found.get(transaction.transactionId) ?? { ...transaction, effects: [] };
+    posted.effects.push({ account, amount });
+    found.set(transaction.transactionId, posted);
   }
   return [...found.values()];
 }

@@ -15,6 +15,8 @@ import {
   text,
   uniqueIndex,
 } from '../db/drizzle.ts';
+import { TRANSACTION_KINDS } from '../resources/ledger.ts';
+import { MOVE_KINDS } from '../resources/token.ts';
 
 /** `wallet:<addr>`, `operator:<no>`, `fees`, `collection`, `opening`, `external`. */
 export const accounts = tallyhook.table(
@@ -83,8 +85,7 @@ export const transactions = tallyhook.table(
   {
     id: bigint({ mode: 'bigint' }).primaryKey(),
     batchId: bigint('batch_id', { mode: 'bigint' }).notNull(),
-    /** give, receive_from, transfer, opening, booking, reversal. */
-    kind: text().notNull(),
+    kind: text({ enum: TRANSACTION_KINDS }).notNull(),
     operationId: text('operation_id'),
     /** 1 for the first posting of the operation, 2 for its reversal, 3 for the next posting. */
     posting: integer(),
@@ -235,8 +236,7 @@ export const nftMovements = tallyhook.table(
     batchId: bigint('batch_id', { mode: 'bigint' })
       .notNull()
       .references(() => batches.id),
-    /** opening, mint, transfer, burn, data_change, reversal. */
-    kind: text().notNull(),
+    kind: text({ enum: [...MOVE_KINDS, 'reversal'] }).notNull(),
     contractId: whole('contract_id').notNull(),
     tokenId: whole('token_id').notNull(),
     fromAddr: text('from_addr'),
@@ -268,11 +268,13 @@ export const observedHolders = tallyhook.table(
     id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
     contractId: whole('contract_id').notNull(),
     tokenId: whole('token_id').notNull(),
-    /** Null when the token does not exist. */
+    /** Null when the token does not exist; empty when its owner is not known. */
     owner: text(),
     /** Whether it was known before that the token did not exist. */
     isNew: boolean('is_new').notNull(),
+    /** The last hash of the token. */
     txHash: text('tx_hash'),
+    /** When the observation that first showed this began, and the one before it, if any. */
     notBefore: instant('not_before'),
     observedAt: instant('observed_at').notNull(),
     requestedAt: instant('requested_at').notNull(),

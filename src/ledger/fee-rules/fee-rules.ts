@@ -5,6 +5,7 @@
  * one commit, so no observation is compared with a part of it.
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
+import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
@@ -30,6 +31,7 @@ import {
   timesPosted,
   writePlan,
 } from '../posting-store.ts';
+import { feeRules } from '../tables.ts';
 import { planRepost, type Wrong } from './repost.ts';
 
 /** Announces inside the transaction that the rules are applied everywhere. */
@@ -151,21 +153,13 @@ async function repost(tx: Tx, wrong: readonly Wrong[], clock: Clock): Promise<nu
 }
 
 /** Fee rules that the setting has or had. */
-export interface SetFeeRules {
-  id: bigint;
-  rules: FeeRules;
-  setAt: Instant;
-  /** Writes whose effects they changed, and those of them that were posted again. */
-  changed: bigint;
-  reposted: bigint;
-  /** When no write was left under another rule. */
-  appliedAt: Instant | null;
-}
+export type SetFeeRules = Omit<Stored, 'rules'> & { rules: FeeRules };
+type Stored = typeof feeRules.$inferSelect;
 
 /** The newest rules, which all daemons apply to what is recorded; undefined before the first. */
 export async function findFeeRules(db: Queryable): Promise<SetFeeRules | undefined> {
-  const rows = await db.sql<(Omit<SetFeeRules, 'rules'> & { rules: string })[]>`
-    select id, rules, set_at, changed, reposted, applied_at from tallyhook.fee_rules
+  const rows = await db.sql<Stored[]>`
+    select ${columnsOf(db.sql, feeRules)} from tallyhook.fee_rules
     order by id desc limit 1`;
   const [row] = rows;
   return row && { ...row, rules: JSON.parse(row.rules) as FeeRules };
@@ -185,7 +179,7 @@ export function setFeeRules(db: Db, rules: FeeRules, now: Instant): Promise<void
 }
 
 /** Adds to the counts of the newest rules. */
-export async function countFeeChanges(
+async function countFeeChanges(
   tx: Tx,
   id: bigint,
   { changed, reposted }: { changed: number; reposted: number },
@@ -196,7 +190,7 @@ export async function countFeeChanges(
 }
 
 /** Returns the rules if they were not marked as applied before. */
-export async function markFeeRulesApplied(tx: Tx, id: bigint, now: Instant): Promise<boolean> {
+async function markFeeRulesApplied(tx: Tx, id: bigint, now: Instant): Promise<boolean> {
   const rows = await tx.sql`
     update tallyhook.fee_rules set applied_at = ${isoText(now)}
     where id = ${id.toString()}::bigint and applied_at is null returning 1 as one`;

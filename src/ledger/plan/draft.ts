@@ -2,38 +2,28 @@
  * A plan of transactions and what it is made of: requests, postings and reversals of operations,
  * and the corrections of openings that these need. Pure.
  */
-import type { Instant } from '../../kernel/clock.ts';
 import { type Effect, type Operation, Unpostable } from '../../operations/operations.ts';
 import { correctionsOf, type Opening } from '../opening-rule.ts';
 import type { PostingRequest } from '../posting.ts';
 import { accountKind, effectiveTimeOf } from '../posting.ts';
+import type { transactions } from '../tables.ts';
 import type { NewMovement } from '../tokens/journal.ts';
 import type { TokenRef } from '../tokens/token-work.ts';
 
 /** A posted transaction that a due reversal reverses. */
-export interface Original {
+export interface Original
+  extends Pick<Draft, 'operationId' | 'postingRequestId' | 'effectiveAt' | 'effectiveBasis'> {
   transactionId: bigint;
-  operationId: string | null;
-  postingRequestId: string | null;
-  effectiveAt: Instant;
-  effectiveBasis: string;
   effects: Effect[];
 }
 
+type Transaction = typeof transactions.$inferSelect;
+
 /** A transaction without its number. */
-export interface Draft {
+export interface Draft
+  extends Omit<Transaction, 'id' | 'kind' | 'batchId' | 'recordedAt' | 'entryCount'> {
+  /** That of its write, or of the request. */
   kind: string;
-  operationId: string | null;
-  posting: number | null;
-  postingRequestId: string | null;
-  reverses: bigint | null;
-  reasonType: string | null;
-  reference: string | null;
-  txAppNo: bigint | null;
-  txLogNo: bigint | null;
-  requestedBy: string;
-  effectiveAt: Instant;
-  effectiveBasis: string;
   effects: readonly Effect[];
 }
 

@@ -11,31 +11,24 @@ import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { MOVE_KINDS } from '../../resources/token.ts';
+import type { nftMovements } from '../tables.ts';
 
 export type MoveKind = (typeof MOVE_KINDS)[number];
 
+type Recorded = typeof nftMovements.$inferSelect;
+type Shared =
+  | ('fromAddr' | 'toAddr' | 'txHash' | 'operationId' | 'posting')
+  | ('notBefore' | 'effectiveAt' | 'effectiveBasis');
+
 /** A standing movement. Without an operation it is an opening, or was made elsewhere. */
-export interface Movement {
+export interface Movement extends Pick<Recorded, Shared> {
   /** Null until it is recorded. */
   id: bigint | null;
   kind: MoveKind;
-  fromAddr: string | null;
-  toAddr: string | null;
-  txHash: string | null;
-  operationId: string | null;
-  posting: number | null;
-  /** Of what an observation showed: the start of the one before, which did not show it. */
-  notBefore: Instant | null;
-  effectiveAt: Instant;
-  effectiveBasis: string;
 }
 
 /** A movement to be recorded. */
-export type NewMovement = Omit<Movement, 'id' | 'kind'> & {
-  kind: MoveKind | 'reversal';
-  /** The id of the movement that a reversal takes back. */
-  reverses: bigint | null;
-};
+export type NewMovement = Pick<Recorded, Shared | 'kind' | 'reverses'>;
 
 /** The owner is null where it is not known. */
 type Holder = { owner: string | null } | 'none';

@@ -1,7 +1,7 @@
 /** What a batch does to tokens: the movements of NFT writes, by token. Pure. */
-import type { Instant } from '../../kernel/clock.ts';
 import { type Kind, type Operation, Unpostable } from '../../operations/operations.ts';
 import { effectiveTimeOf } from '../posting.ts';
+import type { observedHolders } from '../tables.ts';
 import {
   type MoveKind,
   type Movement,
@@ -12,28 +12,14 @@ import {
 } from './journal.ts';
 
 /** A token by its numbers. */
-export interface TokenRef {
-  contractId: bigint;
-  tokenId: bigint;
-}
+export type TokenRef = Pick<Holder, 'contractId' | 'tokenId'>;
+type Holder = typeof observedHolders.$inferSelect;
 
-/** A holder that the reconciler has observed. */
-export interface ObservedHolder extends TokenRef {
-  /** Null when the token does not exist; empty when its owner is not known. */
-  owner: string | null;
-  /** Whether it was known before that the token did not exist. */
-  isNew: boolean;
-  /** The last hash of the token. */
-  txHash: string | null;
-  /** When the observation that first showed this began, and the one before it, if any. */
-  observedAt: Instant;
-  notBefore: Instant | null;
-}
+/** A holder that the reconciler has observed; its owner is empty when it is not known. */
+export type ObservedHolder = Omit<DueHolder, 'id'>;
 
 /** One that waits to be in the journal. */
-export interface DueHolder extends ObservedHolder {
-  id: bigint;
-}
+export type DueHolder = Omit<Holder, 'requestedAt' | 'problem'>;
 
 /** The standing movements of tokens by `tokenKey`, each in the order of time. */
 export type Journals = ReadonlyMap<string, readonly Movement[]>;

@@ -1,6 +1,6 @@
 /** Which alerts begin and which end. Pure. */
-import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { alerts } from '../tables.ts';
 
 /** Something that should not be, and that its rule finds again as long as it lasts. */
 export interface Condition {
@@ -12,10 +12,7 @@ export interface Condition {
   detail: { [member: string]: Json };
 }
 
-export interface Alert extends Condition {
-  id: string;
-  raisedAt: Instant;
-}
+export type Alert = Condition & Pick<typeof alerts.$inferSelect, 'id' | 'raisedAt'>;
 
 /**
  * Compares what is raised with what holds now.

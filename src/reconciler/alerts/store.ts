@@ -1,7 +1,9 @@
 /** SQL of alerts, of settle times and of operations that do not settle. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import { columnsOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Kind } from '../../operations/operations.ts';
+import { alerts } from '../tables.ts';
 import type { Alert, SettleTimes } from './rule.ts';
 
 /** More are never raised at once. */
@@ -10,12 +12,12 @@ const RAISED_MAX = 50_000;
 /** All alerts that are raised. */
 export async function listRaised({ sql }: Queryable): Promise<Alert[]> {
   return sql<Alert[]>`
-    select id, rule, subject, raised_at, detail from tallyhook.alerts
+    select ${columnsOf(sql, alerts)} from tallyhook.alerts
     order by id limit ${RAISED_MAX}`;
 }
 
-export async function insertAlerts({ sql }: Tx, alerts: readonly Alert[]): Promise<void> {
-  const rows = alerts.map((alert) => ({ ...alert, raisedAt: isoText(alert.raisedAt) }));
+export async function insertAlerts({ sql }: Tx, raised: readonly Alert[]): Promise<void> {
+  const rows = raised.map((alert) => ({ ...alert, raisedAt: isoText(alert.raisedAt) }));
   await sql`
     insert into tallyhook.alerts (id, rule, subject, raised_at, detail)
     select id, rule, subject, "raisedAt", detail
@@ -23,10 +25,10 @@ export async function insertAlerts({ sql }: Tx, alerts: readonly Alert[]): Promi
       as x(id text, rule text, subject text, "raisedAt" timestamptz, detail jsonb)`;
 }
 
-export async function updateDetails({ sql }: Tx, alerts: readonly Alert[]): Promise<void> {
+export async function updateDetails({ sql }: Tx, changed: readonly Alert[]): Promise<void> {
   await sql`
     update tallyhook.alerts a set detail = x.detail
-    from jsonb_to_recordset(${asJson(alerts)}::jsonb) as x(id text, detail jsonb)
+    from jsonb_to_recordset(${asJson(changed)}::jsonb) as x(id text, detail jsonb)
     where a.id = x.id`;
 }
 
@@ -167,6 +169,6 @@ export async function listAlerts(
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<Alert[]> {
   return sql<Alert[]>`
-    select id, rule, subject, raised_at, detail from tallyhook.alerts
+    select ${columnsOf(sql, alerts)} from tallyhook.alerts
     where id > ${after ?? ''} order by id limit ${limit}`;
 }

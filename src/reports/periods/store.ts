@@ -1,10 +1,12 @@
 /** SQL of closed periods and of what people did with them. */
-import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import type { Queryable, Sql, Tx } from '../../db/connect.ts';
+import { rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { PeriodState, period } from '../../resources/period.ts';
 import type { Row } from '../../resources/resource.ts';
 import type { Period } from '../schedule.ts';
+import { periodActions, periods } from '../tables.ts';
 
 /** A close of a period; the newest states count. */
 export type ClosedPeriod = Row<typeof period>;
@@ -148,19 +150,9 @@ export async function lockPeriods({ sql }: Tx): Promise<void> {
 
 export async function insertPeriod(
   { sql }: Tx,
-  period: Pick<
-    ClosedPeriod,
-    | ('id' | 'periodFrom' | 'periodTo' | 'reportId' | 'reportHash' | 'lastBatch' | 'knownAt')
-    | ('chainHead' | 'closedBy' | 'closedAt')
-  > & { decision: number },
+  period: typeof periods.$inferInsert,
 ): Promise<void> {
-  await sql`
-    insert into tallyhook.periods (id, period_from, period_to, report_id, report_hash, last_batch,
-      known_at, chain_head, decision, closed_by, closed_at)
-    values (${period.id}, ${isoText(period.periodFrom)}, ${isoText(period.periodTo)},
-      ${period.reportId}, ${period.reportHash}, ${period.lastBatch.toString()}::bigint,
-      ${isoText(period.knownAt)}, ${period.chainHead}, ${period.decision}, ${period.closedBy},
-      ${isoText(period.closedAt)})`;
+  await sql`insert into tallyhook.periods ${rowOf(sql, periods, period)}`;
 }
 
 interface PeriodAction {
@@ -176,8 +168,7 @@ export async function insertPeriodAction(
   { owner, keyId }: { owner: string; keyId: string },
   at: Instant,
 ): Promise<void> {
-  await sql`
-    insert into tallyhook.period_actions (period_id, action, at, by, key_id, reason, detail)
-    values (${periodId}, ${action}, ${isoText(at)}, ${owner}, ${keyId}, ${reason ?? null},
-      ${detail === undefined ? null : asJson(detail)}::jsonb)`;
+  const by = { at, by: owner, keyId };
+  const row = { periodId, action, ...by, reason: reason ?? null, detail: detail ?? null };
+  await sql`insert into tallyhook.period_actions ${rowOf(sql, periodActions, row)}`;
 }
