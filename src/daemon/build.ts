@@ -14,7 +14,7 @@ import { makeMetrics, measurePools } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import type { Wake } from '../kernel/workers.ts';
 import { makeAudit, makeKeys } from '../keys/keys.ts';
-import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
+import { listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
@@ -230,7 +230,7 @@ function makeStages(config: Config, base: Base, service: Service) {
   });
   const operations = buildOperations(config, base, outbox);
   const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
-  const decisions = makeDecisions({ ...people, metrics, addDuePostings, pollToken: pollsOf(base) });
+  const decisions = makeDecisions({ ...people, metrics, pollToken: pollsOf(base) });
   const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
     db: peopleDb,
@@ -239,7 +239,6 @@ function makeStages(config: Config, base: Base, service: Service) {
     outbox,
     metrics,
     effectSettings,
-    addDuePostings,
     tokenAppNo: () => upstream.appNo(),
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
@@ -312,7 +311,6 @@ function buildOperations(config: Config, base: Base, outbox: Outbox) {
     daemon,
     outbox,
     metrics,
-    addDuePostings,
     prove: heartbeat.beat,
     settings: operationsSettings(config, ledgerSettings(config)),
   });

@@ -10,7 +10,7 @@ import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
-import type { EffectSettings } from '../operations/operations.ts';
+import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
 import { isBackdated, isPosted } from './opening-rule.ts';
@@ -48,7 +48,6 @@ export {
 export { type Opening, openingId } from './opening-rule.ts';
 export { listIncludedInOpenings, openingAmounts, openingsOf } from './openings.ts';
 export type { PostingRequest } from './posting.ts';
-export { addDuePostings } from './posting-store.ts';
 export { releasePosting } from './quarantine.ts';
 export {
   balancesOf,
@@ -209,7 +208,7 @@ async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { he
     lockLease(tx, LEASE, fence),
     store.readHead(tx),
     store.listDueRequests(tx, limit),
-    store.lockDuePostings(tx, limit),
+    lockDuePostings(tx, limit),
   ]);
   return { head, requests, due, limit };
 }

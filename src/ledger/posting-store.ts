@@ -6,10 +6,10 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import {
-  type DuePosting,
   type Effect,
   findOperations,
   listEffects,
+  removeDuePostings,
 } from '../operations/operations.ts';
 import { type Batch, makeBatch } from './plan/batch.ts';
 import type { Original, Plan } from './plan/draft.ts';
@@ -22,34 +22,6 @@ export interface Head {
   batchId: bigint;
   recordedAt: Instant;
   transactionId: bigint;
-}
-
-/** Implements `AddDuePostings` of operations; an earlier quarantine reason is kept. */
-export async function addDuePostings(tx: Tx, due: readonly DuePosting[]): Promise<void> {
-  if (due.length === 0) return;
-  const rows = due.map((one) => ({ ...one, dueAt: isoText(one.dueAt) }));
-  await tx.sql`
-    insert into tallyhook.due_postings as d (operation_id, due_at, quarantine_reason,
-      quarantined_at)
-    select "operationId", "dueAt", "quarantineReason",
-      case when "quarantineReason" is not null then "dueAt" end
-    from jsonb_to_recordset(${asJson(rows)}::jsonb)
-      as x("operationId" text, "dueAt" timestamptz, "quarantineReason" text)
-    order by "operationId"
-    on conflict (operation_id) do update
-      set quarantine_reason = coalesce(d.quarantine_reason, excluded.quarantine_reason),
-        quarantined_at = coalesce(d.quarantined_at, excluded.quarantined_at)`;
-}
-
-/**
- * The oldest operations whose posting or reversal is due. Their rows are locked, so a change of
- * state that makes another posting due waits for this transaction.
- */
-export async function lockDuePostings(tx: Tx, limit: number): Promise<string[]> {
-  const rows = await tx.sql<{ operationId: string }[]>`
-    select operation_id from tallyhook.due_postings
-    where quarantine_reason is null order by due_at, operation_id limit ${limit} for update`;
-  return rows.map(({ operationId }) => operationId);
 }
 
 /** What posting these operations needs, in their order. */
@@ -82,13 +54,6 @@ export async function timesPosted(
       where operation_id = any(${ids as string[]}::text[])) p
     group by operation_id`;
   return new Map(rows.map(({ operationId, n }) => [operationId, n]));
-}
-
-/** Removes due postings that were made. */
-async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  await tx.sql`
-    delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
 }
 
 /** The last batch and the last transaction; zeros before the first batch. */
@@ -159,7 +124,7 @@ export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant): P
   // Sent at once; they are executed in this order, and none after one that fails.
   await Promise.all([
     isEmpty || insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt }),
-    removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]),
+    removeDuePostings(tx, [...plan.operationIds, ...plan.unchangedIds]),
     insertPostingRequests(tx, plan.ownRequests, recordedAt),
     markRequestsPosted(tx, plan.postingRequestIds, recordedAt),
     deleteHolders(tx, plan.holderIds),

@@ -1,21 +1,15 @@
 /** Quarantined postings, which the ledger does not try until a person releases them. */
 import type { Tx } from '../db/connect.ts';
-import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { quarantineDuePosting, releaseDuePosting } from '../operations/operations.ts';
 import type { Problem } from './plan/draft.ts';
 
 /** Excludes what cannot be posted until a person releases it; reports show it as a break. */
-export async function quarantine(
-  { sql }: Tx,
-  { of, id, problem }: Problem,
-  at: Instant,
-): Promise<void> {
+export async function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
+  const { sql } = tx;
   switch (of) {
     case 'operation':
-      await sql`
-        update tallyhook.due_postings set quarantine_reason = ${problem},
-          quarantined_at = ${isoText(at)}
-        where operation_id = ${id}`;
-      return;
+      return quarantineDuePosting(tx, id, problem, at);
     case 'posting_request':
       await sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
       return;
@@ -38,15 +32,11 @@ export async function releasePosting(
   return rows[0]?.problem;
 }
 
-async function released({ sql }: Tx, kind: Problem['of'], id: string) {
+async function released(tx: Tx, kind: Problem['of'], id: string) {
+  const { sql } = tx;
   switch (kind) {
     case 'operation':
-      // Its `quarantined_at` stays.
-      return sql<{ problem: string }[]>`
-        update tallyhook.due_postings d set quarantine_reason = null
-        from (select operation_id, quarantine_reason from tallyhook.due_postings
-          where operation_id = ${id} and quarantine_reason is not null for update) q
-        where d.operation_id = q.operation_id returning q.quarantine_reason as problem`;
+      return releaseDuePosting(tx, id);
     case 'posting_request':
       return sql<{ problem: string }[]>`
         update tallyhook.posting_requests r set problem = null

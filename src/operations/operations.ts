@@ -44,6 +44,14 @@ export {
   type Person,
   propose,
 } from './decisions/two-owners.ts';
+export {
+  addDuePostings,
+  type DuePosting,
+  lockDuePostings,
+  quarantineDuePosting,
+  releaseDuePosting,
+  removeDuePostings,
+} from './due-postings.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
 export { changeFees, listLines, lockWithFees, type WriteWithFee } from './effects/fee-store.ts';
@@ -92,8 +100,6 @@ export {
   type StoredAnswer,
 } from './store.ts';
 export {
-  type AddDuePostings,
-  type DuePosting,
   listTransitions,
   type Move,
   type WaitsFor,
@@ -184,7 +190,7 @@ export function makeOperations(options: Options): Operations {
     move: (tx, moves) =>
       moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, deps),
     hold: store.hold,
-    redate: (tx, redating, now) => store.redate(tx, redating, deps, now),
+    redate: (tx, redating, now) => store.redate(tx, redating, now),
     claimQueued: (now, limit, except = []) =>
       asProved(deps, async (tx) => {
         const by = { daemonId: daemon.id, epoch: daemon.epoch };

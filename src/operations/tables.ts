@@ -298,3 +298,22 @@ export const approvals = tallyhook.table(
     }),
   ],
 );
+
+/**
+ * Operations whose posting or reversal is due: written in the transaction that changes the
+ * operation's state, removed in the one that posts it. A row with a reason is quarantined.
+ */
+export const duePostings = tallyhook.table(
+  'due_postings',
+  {
+    operationId: text('operation_id').primaryKey(),
+    dueAt: instant('due_at').notNull(),
+    quarantineReason: text('quarantine_reason'),
+    /** Kept when a person releases it, until it is posted. */
+    quarantinedAt: instant('quarantined_at'),
+  },
+  (t) => [
+    index('due_postings_in_order').on(t.dueAt, t.operationId).where(sql`quarantine_reason is null`),
+    index('due_postings_quarantined').on(t.quarantinedAt).where(sql`quarantined_at is not null`),
+  ],
+);

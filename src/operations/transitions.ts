@@ -7,6 +7,7 @@ import type { Metrics } from '../kernel/metrics.ts';
 import { resumeSubject } from '../outbox/outbox.ts';
 import type { operationDetail } from '../resources/operation.ts';
 import type { Row } from '../resources/resource.ts';
+import { addDuePostings } from './due-postings.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, sameApp, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
@@ -36,19 +37,7 @@ export interface Move extends Partial<Pick<Operation, Facts>> {
   answerBody?: Uint8Array | null;
 }
 
-/** An operation whose posting or reversal became due. */
-export interface DuePosting {
-  operationId: string;
-  dueAt: Instant;
-  /** Why the ledger must not post it; null if it may. */
-  quarantineReason: string | null;
-}
-
-/** Adds due postings of the ledger inside the caller's transaction. */
-export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
-
 export interface TransitionDeps {
-  addDuePostings: AddDuePostings;
   metrics: Pick<Metrics, 'operations'>;
 }
 
@@ -61,7 +50,7 @@ export interface TransitionDeps {
 export async function applyTransitions(
   tx: Tx,
   moves: readonly Move[],
-  { addDuePostings, metrics }: TransitionDeps,
+  { metrics }: TransitionDeps,
   emit?: (changed: readonly Operation[]) => Promise<unknown>,
 ): Promise<Operation[]> {
   const moved = await moveStates(tx, moves);
@@ -75,7 +64,7 @@ export async function applyTransitions(
   const changed = moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
   for (const { id, fromState } of moved)
     if (fromState === 'settled' || fromState === 'rejected') await resumeEvents(tx, id, fromState);
-  await Promise.all([due.length > 0 ? addDuePostings(tx, due) : undefined, emit?.(changed)]);
+  await Promise.all([addDuePostings(tx, due), emit?.(changed)]);
   return changed;
 }
 
@@ -280,7 +269,6 @@ export interface Redating {
 export async function redate(
   tx: Tx,
   { id, effectiveAt, outside, evidence }: Redating,
-  { addDuePostings }: Pick<TransitionDeps, 'addDuePostings'>,
   now: Instant,
 ): Promise<void> {
   const { before, after } = outside;

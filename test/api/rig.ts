@@ -16,7 +16,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeAudit, makeKeys } from '../../src/keys/keys.ts';
-import { addDuePostings, balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
+import { balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   accountOfWallet,
@@ -97,7 +97,7 @@ async function openAllStages(db: Db) {
     webhooks,
     upstream,
     observer,
-    decisions: makeDecisions({ ...people, metrics, addDuePostings }),
+    decisions: makeDecisions({ ...people, metrics }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations: makeReportedOperations({
       db,
@@ -106,7 +106,6 @@ async function openAllStages(db: Db) {
       outbox,
       metrics,
       effectSettings,
-      addDuePostings,
       includedInOpenings: (tx, written, at) =>
         listIncludedInOpenings(tx, written, effectSettings, at),
       observe: addWallets,

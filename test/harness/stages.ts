@@ -9,7 +9,7 @@ import { makeIds } from '../../src/kernel/ids.ts';
 import { type Log, makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { type Random, systemRandom } from '../../src/kernel/random.ts';
-import { addDuePostings, makeLedger } from '../../src/ledger/ledger.ts';
+import { makeLedger } from '../../src/ledger/ledger.ts';
 import {
   makeOperations,
   type OperationsSettings,
@@ -49,7 +49,6 @@ export async function openStages(db: Db, options: StageOptions) {
     daemon,
     outbox,
     metrics,
-    addDuePostings,
     settings,
     pause,
     prove: options.prove ?? (() => keepAlive(db, daemon, clock.now(), aliveMs)),

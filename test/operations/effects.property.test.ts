@@ -6,7 +6,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
-import { addDuePostings } from '../../src/ledger/ledger.ts';
 import {
   accountKey,
   type EffectSettings,
@@ -121,7 +120,6 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
         ids,
         outbox,
         metrics,
-        addDuePostings,
         effectSettings: effects,
         includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
         observe: async () => {},

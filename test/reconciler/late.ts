@@ -1,5 +1,4 @@
 /** Reports of what was done elsewhere, people who decide, and balances as of a time. */
-import { addDuePostings } from '../../src/ledger/ledger.ts';
 import {
   makeDecisions,
   makeReportedOperations,
@@ -33,7 +32,6 @@ export function lateReports({ database, clock, ids, outbox, metrics }: Rig) {
     ids,
     outbox,
     metrics,
-    addDuePostings,
     effectSettings: PLAIN,
     includedInOpenings: async () => new Set(),
     observe: async () => {},
@@ -49,7 +47,7 @@ export function makePeople({ database, clock, outbox, metrics, operations }: Rig
     { owner: 'bob', keyId: 'bob' },
   ];
   const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
-  const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
+  const decisions = makeDecisions({ db, clock, outbox, metrics });
   return {
     ann,
     bob,

@@ -11,7 +11,7 @@ import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
+import { balancesOf } from '../../src/ledger/ledger.ts';
 import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import { makePendingPolls } from '../../src/observer/schedule/pending.ts';
 import { addTargets, type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
@@ -75,7 +75,6 @@ export async function openRig({
     daemon,
     outbox,
     metrics,
-    addDuePostings,
     prove: () => keepAlive(db, daemon, clock.now(), 1e12),
     // Conflicting writes are sent at once, marked ambiguous.
     settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
@@ -109,7 +108,6 @@ export async function openRig({
     ids,
     outbox,
     metrics,
-    addDuePostings,
     effectSettings: books,
     includedInOpenings: async () => new Set(),
     observe: async () => {},

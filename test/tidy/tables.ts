@@ -17,7 +17,7 @@ import { isSql } from './sql.ts';
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys quota',
   ledger:
-    'approvals decisions drift_actions drifts operations period_actions periods ' +
+    'approvals decisions drift_actions drifts due_postings operations period_actions periods ' +
     'quarantine_releases transitions',
   observer: 'operation_effects operations tokens wallets',
   reconciler:

@@ -9,6 +9,7 @@ import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
+  addDuePostings,
   changeFees,
   type EffectSettings,
   effectsUnder,
@@ -24,13 +25,7 @@ import {
 import { isPosted } from '../opening-rule.ts';
 import { readOpenings } from '../openings.ts';
 import { effectiveTimeOf } from '../posting.ts';
-import {
-  addDuePostings,
-  listOriginals,
-  readHead,
-  timesPosted,
-  writePlan,
-} from '../posting-store.ts';
+import { listOriginals, readHead, timesPosted, writePlan } from '../posting-store.ts';
 import { feeRules } from '../tables.ts';
 import { planRepost, type Wrong } from './repost.ts';
 

@@ -10,6 +10,7 @@ import type { Ids } from '../../kernel/ids.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { FOREIGN_ANSWER } from '../conclusion.ts';
+import { addDuePostings } from '../due-postings.ts';
 import {
   accountOfWallet,
   type Effect,
@@ -242,7 +243,7 @@ async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   );
   countStates(tx, deps.metrics, reached);
   const due = recorded.filter(({ operation }) => operation.inLedger);
-  await deps.addDuePostings(
+  await addDuePostings(
     tx,
     due.map(({ operation: { id } }) => {
       return { operationId: id, dueAt: by.at, quarantineReason: null };

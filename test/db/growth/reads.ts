@@ -13,7 +13,6 @@ import {
   listDueOperations,
   listDueRequests,
   listOriginals,
-  lockDuePostings,
   readHead,
   timesPosted,
 } from '../../../src/ledger/posting-store.ts';
@@ -44,6 +43,7 @@ import {
   listLastRecords,
   nextDue,
 } from '../../../src/observer/targets.ts';
+import { lockDuePostings } from '../../../src/operations/due-postings.ts';
 import { listWriteActivity } from '../../../src/operations/intake/activity-store.ts';
 import {
   countOpen,
@@ -225,7 +225,7 @@ export const READS: Record<string, Read> = {
   'operations: a transition': inTx(async (tx, { openId: id }) => {
     const answer = { txAppNo: 101n, txLogNo: 10n ** 12n, answerStatus: 200 };
     const move = { id, to: 'accepted' as const, at: NOW, cause: 'answer', ...answer };
-    await applyTransitions(tx, [move], { addDuePostings: async () => {}, metrics: makeMetrics() });
+    await applyTransitions(tx, [move], { metrics: makeMetrics() });
   }),
   'operations: not executed ones': (db) =>
     operations.listNotExecuted(db, { key: USER, amount: 5n }, 0, 10),

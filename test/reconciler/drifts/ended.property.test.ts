@@ -5,7 +5,6 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeDecisions, makeReportedOperations } from '../../../src/operations/operations.ts';
 import { makeDrifts, type ProposalInput } from '../../../src/reconciler/reconciler.ts';
 import { reportOf } from '../../ledger/builders.ts';
@@ -16,14 +15,13 @@ const rig = await openRig();
 const { clock, ids, outbox, metrics, operations } = rig;
 const { db } = rig.database;
 const drifts = makeDrifts({ db, clock, outbox, operations, effectSettings: PLAIN });
-const decisions = makeDecisions({ db, clock, outbox, metrics, addDuePostings });
+const decisions = makeDecisions({ db, clock, outbox, metrics });
 const reports = makeReportedOperations({
   db,
   clock,
   ids,
   outbox,
   metrics,
-  addDuePostings,
   effectSettings: PLAIN,
   includedInOpenings: async () => new Set(),
   observe: async () => {},

@@ -6,7 +6,7 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { addDuePostings, listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
+import { listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
 import {
   makeDecisions,
   makeReportedOperations,
@@ -21,7 +21,7 @@ const rig = await openRig();
 const { db } = rig.database;
 const { metrics } = rig;
 const outbox = makeOutbox({ clock: rig.clock, ids: rig.ids, fanOut: async () => 0 });
-const deps = { db, clock: rig.clock, ids: rig.ids, outbox, metrics, addDuePostings };
+const deps = { db, clock: rig.clock, ids: rig.ids, outbox, metrics };
 const decisions = makeDecisions(deps);
 const reports = makeReportedOperations({
   ...deps,

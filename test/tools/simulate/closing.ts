@@ -6,7 +6,6 @@
 import { isoText } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
-import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { expedite, targetName } from '../../../src/observer/observer.ts';
 import { findOperation, makeDecisions, NFT_KINDS } from '../../../src/operations/operations.ts';
 import { listDrifts, makeDrifts } from '../../../src/reconciler/reconciler.ts';
@@ -77,7 +76,6 @@ async function decideTokenWrites(world: World, simulation: Simulation): Promise<
   const decisions = makeDecisions({
     ...stages,
     metrics,
-    addDuePostings,
     pollToken: (token) =>
       expedite(db, new Map([[targetName({ kind: 'token', ...token }), clock.now()]])),
   });

@@ -3,7 +3,7 @@ import { must } from '../../../src/kernel/errors.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
-import { addDuePostings, listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
+import { listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
 import {
   findOperation,
   makeReportedOperations,
@@ -43,7 +43,6 @@ function reportsIn(world: World, stages: Stages) {
   return makeReportedOperations({
     ...stages,
     metrics: makeMetrics(),
-    addDuePostings,
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, world.books, before),
     observe: async () => {},
