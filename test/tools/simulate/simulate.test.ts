@@ -38,7 +38,7 @@ const PLANS: (Plan & { title: string })[] = [
   {
     title: 'On a new installation, with wallets of one write each,',
     ...COMMON,
-    seed: 3,
+    seed: 4,
     mapped: false,
     daemons: 1,
     fresh: true,
