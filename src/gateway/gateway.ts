@@ -11,11 +11,13 @@ import { jsonText } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { inSpan } from '../kernel/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
-import { authenticate, type Identity, serviceAuthorization } from './auth.ts';
 import {
+  authenticate,
   boundedHeader,
   forwardedHeaders,
+  type Identity,
   idempotencyKeyOf,
+  serviceAuthorization,
   traceparentOf,
   waitsUntil,
 } from './headers.ts';
@@ -27,7 +29,6 @@ import {
   targetOf,
   writeResponse,
 } from './http.ts';
-import { type Arrivals, makeArrivals, makeSlots, type Slots } from './limits.ts';
 import { makeQueue, type QueuePass } from './queue.ts';
 import { type ForwardedRead, forwardRead, type ReadDeps } from './reads.ts';
 import { type GatewayResponse, problemResponse, unauthorizedResponse } from './responses.ts';
@@ -288,4 +289,53 @@ async function requestOf(
   const headers = forwardedHeaders(incoming);
   const body = await readBody(incoming, { ...limits, sendContinue });
   return { method, path, query, contentType, headers, body };
+}
+
+interface Slots {
+  /** @throws Failure `too_many_requests` when all slots are taken */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  isFull(): boolean;
+}
+
+function makeSlots(max: number): Slots {
+  let taken = 0;
+  return {
+    isFull: () => taken >= max,
+    async run(work) {
+      if (taken >= max) throw new Failure('too_many_requests');
+      taken++;
+      try {
+        return await work();
+      } finally {
+        taken--;
+      }
+    },
+  };
+}
+
+interface Arrivals {
+  /** The signal aborts when too many later bodies arrive at once. */
+  run<T>(work: (displaced: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Bounds the bodies that arrive at once. The oldest makes room: bodies that are never sent in full
+ * then displace each other, and not those that come at once.
+ */
+function makeArrivals(max: number): Arrivals {
+  const arriving = new Set<AbortController>();
+  return {
+    async run(work) {
+      const [oldest] = arriving;
+      if (arriving.size >= max) oldest?.abort();
+      const own = new AbortController();
+      arriving.add(own);
+      own.signal.addEventListener('abort', () => arriving.delete(own));
+      try {
+        return await work(own.signal);
+      } finally {
+        arriving.delete(own);
+      }
+    },
+  };
 }

@@ -15,9 +15,9 @@ import { eventsOf } from './events.ts';
 import type { Freeze, FreezeOrder } from './freezes.ts';
 import * as freezes from './freezes.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
+import { makeUnconfirmedIntents } from './intake/in-flight.ts';
 import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
 import { makeIntentRecorder, type NewWrite, type Recorded } from './intake/record.ts';
-import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
 import type { Kind, Operation } from './operation.ts';
 import { claim, type QueuedSend } from './queue/claim.ts';
 import { endOverdue } from './queue/expire.ts';
@@ -69,12 +69,10 @@ export {
   releaseRestored,
   type UsedSinceBackup,
 } from './freezes.ts';
-export { listWriteActivity } from './intake/activity-store.ts';
-export { countOpen, listOperations, type OperationFilter } from './intake/list-store.ts';
 export { imageOf } from './intake/pre-image.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
-export { pruneUsage } from './intake/usage-store.ts';
+export { countOpen, listOperations, listWriteActivity, type OperationFilter } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
 export { hasSend, listSends } from './queue/sends.ts';
@@ -102,6 +100,7 @@ export {
 export {
   listTransitions,
   type Move,
+  pruneUsage,
   type WaitsFor,
   waitsForOf,
 } from './transitions.ts';

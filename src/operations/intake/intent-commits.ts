@@ -21,9 +21,8 @@ import {
 } from './attempts.ts';
 import { impactOf, type SentWrite } from './conflicts.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
-import type { WritesInFlight } from './in-flight.ts';
+import type { UnconfirmedIntents, WritesInFlight } from './in-flight.ts';
 import { storedImage } from './pre-image.ts';
-import type { UnconfirmedIntents } from './unconfirmed.ts';
 
 /** A connection that was lost unnoticed would else block all intents. Nothing is sent before. */
 const COMMIT_WITHIN_MS = 15_000;

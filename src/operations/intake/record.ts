@@ -23,9 +23,8 @@ import {
   type Write,
 } from './attempts.ts';
 import { impactOf, lockNamesOf, OPEN_MAX, type SentWrite } from './conflicts.ts';
-import { makeWritesInFlight } from './in-flight.ts';
+import { makeWritesInFlight, type UnconfirmedIntents } from './in-flight.ts';
 import { intentCommits } from './intent-commits.ts';
-import type { UnconfirmedIntents } from './unconfirmed.ts';
 import { makeWaitQueue } from './wait-queue.ts';
 
 /** A write that the gateway is about to send. */

@@ -14,10 +14,10 @@ import {
   type OpenWrite,
 } from '../intake/conflicts.ts';
 import { lockNames, lockWritesShared, tryLockClaim } from '../intake/lock-store.ts';
-import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import { operationColumns } from '../store.ts';
+import { countUsage, usageColumns } from '../transitions.ts';
 import { ofRevokedKey } from './expire.ts';
 import { isThrottled } from './sends.ts';
 

@@ -9,7 +9,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
 import { mayBeSent } from '../freezes.ts';
-import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
+import type { UnconfirmedIntents } from '../intake/in-flight.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
 
 /** A send this long past its deadline becomes unknown even if its daemon is alive. */

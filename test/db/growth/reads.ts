@@ -44,12 +44,12 @@ import {
   nextDue,
 } from '../../../src/observer/targets.ts';
 import { lockDuePostings } from '../../../src/operations/due-postings.ts';
-import { listWriteActivity } from '../../../src/operations/intake/activity-store.ts';
 import {
   countOpen,
   listOperations,
+  listWriteActivity,
   type OperationFilter,
-} from '../../../src/operations/intake/list-store.ts';
+} from '../../../src/operations/lists.ts';
 import { listOpenOn, listQueue } from '../../../src/operations/queue/claim.ts';
 import { listAbandoned, lockOverdue } from '../../../src/operations/queue/expire.ts';
 import { listSends } from '../../../src/operations/queue/sends.ts';

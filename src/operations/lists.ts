@@ -1,12 +1,14 @@
-/** SQL of the list of operations, and of the count of those that are open. */
-import type { Queryable, Sql } from '../../db/connect.ts';
-import { addressKey, txHashKey } from '../../kernel/addresses.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { RowOf } from '../../resources/fields.ts';
-import type { operation } from '../../resources/operation.ts';
-import { isProposed } from '../decisions/decisions.ts';
-import type { Operation } from '../operation.ts';
-import { operationColumns } from '../store.ts';
+/** Lists of operations, the count of those that are open, and what the gateway did over time. */
+import type { Queryable, Sql } from '../db/connect.ts';
+import { addressKey, txHashKey } from '../kernel/addresses.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { writeStep } from '../resources/activity.ts';
+import type { RowOf } from '../resources/fields.ts';
+import type { operation } from '../resources/operation.ts';
+import type { Row } from '../resources/resource.ts';
+import { isProposed } from './decisions/decisions.ts';
+import type { Operation } from './operation.ts';
+import { operationColumns } from './store.ts';
 
 /** The states that are not final. */
 const OPEN_STATES = [
@@ -102,4 +104,23 @@ export async function countOpen(db: Queryable, max: number): Promise<OpenCount[]
       select recorded_at from tallyhook.operations o where o.state = s.state
       order by o.recorded_at limit ${max}) o on true
     group by s.state having count(o.recorded_at) > 0 or s.state = 'undecided'`;
+}
+
+/** Writes since then, in steps of so many milliseconds; a step without any is left out. */
+export async function listWriteActivity(
+  { sql }: Queryable,
+  since: Instant,
+  stepMs: number,
+): Promise<Row<typeof writeStep>[]> {
+  const from = sql`${isoText(since)}::timestamptz`;
+  return sql<Row<typeof writeStep>[]>`
+    select date_bin(make_interval(secs => ${stepMs / 1000}), recorded_at, ${from}) as at,
+      count(*)::int as writes,
+      count(*) filter (where outcome = 'not_executed')::int as not_executed,
+      count(*) filter (where outcome = 'open')::int as open,
+      percentile_disc(0.95) within group (order by
+        extract(epoch from answered_at - sent_at)::float8 * 1000) as answer_p95_ms
+    from tallyhook.operations
+    where source = 'gateway' and recorded_at >= ${from}
+    group by 1 order by 1`;
 }
