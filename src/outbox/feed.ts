@@ -1,8 +1,8 @@
 /** Pages of the pull feed: numbered events after a cursor, in order and without gaps. */
-import type { Db } from '../db/connect.ts';
+import type { Db, Queryable } from '../db/connect.ts';
+import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import { idTime, isId } from '../kernel/ids.ts';
-import { feedBounds, findEventBody, listFeed } from './store.ts';
+import { idTime, isId, uuidOf } from '../kernel/ids.ts';
 
 export interface FeedQuery {
   /** Of the previous page; empty for the oldest retained event. */
@@ -77,5 +77,46 @@ const AROUND_MS = 3_600_000;
 export async function findEvent(db: Db, id: string): Promise<string | undefined> {
   if (!isId('evt', id)) return undefined;
   const at = idTime(id);
-  return findEventBody(db, id, { from: at - AROUND_MS, until: at + AROUND_MS });
+  const [from, until] = [isoText(at - AROUND_MS), isoText(at + AROUND_MS)];
+  const rows = await db.sql<{ body: string }[]>`
+    select tallyhook.event_body(events) as body from tallyhook.events
+    where id = ${uuidOf(id)} and recorded_at between ${from} and ${until}`;
+  return rows[0]?.body;
+}
+
+/** The oldest retained number and the newest assigned one (0 before the first). */
+export async function feedBounds(
+  db: Queryable,
+): Promise<{ oldest: bigint | undefined; newest: bigint }> {
+  const rows = await db.sql<{ oldest: bigint | null; newest: bigint | null }[]>`
+    select (select min(first_seq) from tallyhook.numbered_events) as oldest,
+      (select last_seq from tallyhook.feed where name = 'events') as newest`;
+  return { oldest: rows[0]?.oldest ?? undefined, newest: rows[0]?.newest ?? 0n };
+}
+
+/** @param query.bytesMax ends the page; its last row is then `cut` unless it is the last of all */
+export async function listFeed(
+  db: Queryable,
+  query: { after: bigint; upTo: bigint; types: readonly string[]; limit: number; bytesMax: number },
+): Promise<{ seq: bigint; type: string; body: string; cut: boolean }[]> {
+  const [after, upTo] = [query.after.toString(), query.upTo.toString()];
+  // `offset 0` keeps each event on its index, also with a plan made while the table was small.
+  return db.sql<{ seq: bigint; type: string; body: string; cut: boolean }[]>`
+    select seq, type, body, bytes >= ${query.bytesMax} as cut from (
+      select seq, type, body, sum(octet_length(body)) over (order by seq) as bytes from (
+        select f.first_seq + x.n - 1 as seq, e.type, e.body
+        from tallyhook.numbered_events f
+        cross join lateral unnest(f.ids) with ordinality as x(id, n)
+        cross join lateral (
+          select v.type, tallyhook.event_body(v) as body from tallyhook.events v
+          where v.recorded_at = f.recorded_at and v.id = x.id
+            and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
+              or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
+          offset 0) e
+        where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
+          and f.first_seq >= coalesce((select max(p.first_seq) from tallyhook.numbered_events p
+            where p.first_seq <= ${after}::bigint + 1), 0)
+        order by f.first_seq, x.n limit ${query.limit}) listed) summed
+    where bytes - octet_length(body) < ${query.bytesMax}
+    order by seq`;
 }

@@ -2,11 +2,11 @@
  * Incidents in the log: of all daemons on a database, one logs each event of these types, with the
  * ids in it. The position is stored, so that incidents of a daemon that died are logged as well.
  */
-import type { Db } from '../db/connect.ts';
+import type { Db, Tx } from '../db/connect.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 import type { EventType } from '../resources/events.ts';
-import { feedBounds, listFeed, lockReader, moveReader } from './store.ts';
+import { feedBounds, listFeed } from './feed.ts';
 
 const INCIDENTS: Partial<Record<EventType, 'info' | 'warn' | 'error'>> = {
   'operation.unknown': 'warn',
@@ -72,7 +72,7 @@ const BYTES_MAX = 4_194_304;
 export async function logIncidents(db: Db, log: Log): Promise<boolean> {
   const types = Object.keys(INCIDENTS);
   return db.begin(async (tx) => {
-    const after = await lockReader(tx, READER);
+    const after = await lockReader(tx);
     if (after === undefined) return false;
     const { newest } = await feedBounds(tx);
     if (newest <= after) return false;
@@ -82,9 +82,25 @@ export async function logIncidents(db: Db, log: Log): Promise<boolean> {
       log[INCIDENTS[type as EventType] ?? 'info'](fieldsOf(parseJson(body)), type);
     const last = rows.at(-1);
     const more = rows.length === LIMIT || last?.cut === true;
-    await moveReader(tx, READER, more && last ? last.seq : newest);
+    const position = (more && last ? last.seq : newest).toString();
+    await tx.sql`
+      update tallyhook.feed set last_seq = ${position}::bigint where name = ${READER}`;
     return more;
   });
+}
+
+/**
+ * The position of a reader of the feed, locked until the end of the transaction; a new reader
+ * begins at the present. Undefined while another daemon holds it.
+ */
+async function lockReader(tx: Tx): Promise<bigint | undefined> {
+  await tx.sql`
+    insert into tallyhook.feed (name, last_seq)
+    select ${READER}, coalesce((select last_seq from tallyhook.feed where name = 'events'), 0)
+    where not exists (select from tallyhook.feed where name = ${READER}) on conflict do nothing`;
+  const rows = await tx.sql<{ lastSeq: bigint }[]>`
+    select last_seq from tallyhook.feed where name = ${READER} for update skip locked`;
+  return rows[0]?.lastSeq;
 }
 
 function fieldsOf(body: Json): Record<string, string | number | null> {
