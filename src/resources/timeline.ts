@@ -1,8 +1,8 @@
 /** What later stages recorded about one operation. */
+import { delivery } from './delivery.ts';
 import {
   address,
   amount,
-  count,
   digits,
   id,
   instant,
@@ -57,12 +57,12 @@ export const timeline = resource('OperationTimeline', {
       recorded_at: instant(),
       deliveries: list(
         object({
-          id: id('dlv'),
-          endpoint_id: id('ep'),
-          state: text(),
-          attempts: count(),
-          created_at: instant(),
-          finished_at: nullable(instant()),
+          id: delivery.fields.id,
+          endpoint_id: delivery.fields.endpoint_id,
+          state: delivery.fields.state,
+          attempts: delivery.fields.attempts,
+          created_at: delivery.fields.created_at,
+          finished_at: delivery.fields.finished_at,
         }),
       ),
     }),
