@@ -29,7 +29,7 @@ import {
   makeOperations,
   makeReportedOperations,
 } from '../operations/operations.ts';
-import { makeOutbox, type Outbox, type OwnOutbox } from '../outbox/outbox.ts';
+import { makeOutbox, type OwnOutbox } from '../outbox/outbox.ts';
 import {
   feeRuleAnnouncement,
   makeAlerts,
@@ -212,80 +212,46 @@ async function makeBase(config: Config, database: Database, service: Service, lo
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service) {
   const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
-  const { daemon, upstream } = base;
+  const { daemon, upstream, heartbeat } = base;
   const effectSettings = ledgerSettings(config);
   const outbox = makeOutbox({ clock, ids, fanOut });
+  const context = { clock, random, ids, metrics, log, daemon, outbox, effectSettings };
+  const workers = { ...context, db: workersDb };
+  const people = { ...context, db: peopleDb };
   const webhooks = makeWebhooks({
-    db: workersDb,
+    ...workers,
     peopleDb,
-    clock,
     wallClock: systemClock,
-    random,
-    ids,
     encryption,
-    log,
-    metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: outbox.emit,
   });
-  const operations = buildOperations(config, base, outbox);
-  const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
-  const decisions = makeDecisions({ ...people, metrics, pollToken: pollsOf(base) });
-  const drifts = makeDrifts({ ...people, operations, effectSettings });
+  const operations = makeOperations({
+    ...context,
+    db: base.db,
+    prove: heartbeat.beat,
+    settings: operationsSettings(config, effectSettings),
+  });
+  const deciding = { ...people, ...decisionSettings(config) };
+  const decisions = makeDecisions({ ...deciding, pollToken: pollsOf(base) });
+  const drifts = makeDrifts({ ...deciding, operations });
   const reportedOperations = makeReportedOperations({
-    db: peopleDb,
-    clock,
-    ids,
-    outbox,
-    metrics,
-    effectSettings,
+    ...people,
     tokenAppNo: () => upstream.appNo(),
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
-  const ledger = makeLedger({
-    db: workersDb,
-    daemon,
-    clock,
-    effectSettings,
-    log,
-    announceFeeRules: feeRuleAnnouncement(outbox),
-  });
-  const observer = makeObserver({
-    db: workersDb,
-    clock,
-    random,
-    ids,
-    upstream,
-    outbox,
-    metrics,
-    settings: observerSettings(config),
-  });
+  const ledger = makeLedger({ ...workers, announceFeeRules: feeRuleAnnouncement(outbox) });
+  const observer = makeObserver({ ...workers, upstream, settings: observerSettings(config) });
   const reconciler = makeReconciler({
-    db: workersDb,
-    random,
-    log,
-    daemon,
-    outbox,
-    ids,
+    ...workers,
     operations,
-    effectSettings,
     settings: reconcilerSettings(config),
     pendingPolls: observer.pendingPolls,
   });
-  const alerts = makeAlerts({
-    db: workersDb,
-    clock,
-    ids,
-    daemon,
-    log,
-    outbox,
-    observer,
-    settings: alertSettings(config),
-  });
-  const settings = reportSettings(config);
-  const reporting = { db: peopleDb, reads, clock, ids, outbox, settings };
+  const alerts = makeAlerts({ ...workers, observer, settings: alertSettings(config) });
+  const reporting = { ...people, reads, settings: reportSettings(config) };
   return {
     outbox,
     webhooks,
@@ -300,20 +266,6 @@ function makeStages(config: Config, base: Base, service: Service) {
     reports: makeReports(reporting),
     periods: makePeriods(reporting),
   };
-}
-
-function buildOperations(config: Config, base: Base, outbox: Outbox) {
-  const { db, clock, ids, daemon, metrics, heartbeat } = base;
-  return makeOperations({
-    db,
-    clock,
-    ids,
-    daemon,
-    outbox,
-    metrics,
-    prove: heartbeat.beat,
-    settings: operationsSettings(config, ledgerSettings(config)),
-  });
 }
 
 /** Has a token polled after a decision, which is committed: a failure is only logged. */

@@ -5,11 +5,11 @@
  * that does not balance.
  */
 import type { Db, Tx } from '../db/connect.ts';
+import type { Context } from '../db/context.ts';
 import { type Daemon, lockLease, makeHeldLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
-import type { Log } from '../kernel/log.ts';
 import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
 import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
@@ -87,12 +87,9 @@ const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
 const IDLE: Pass = { posted: 0, quarantined: 0, more: false };
 
-interface Deps {
-  db: Db;
+interface Deps extends Pick<Context, 'db' | 'clock' | 'log'> {
   daemon: Daemon;
-  clock: Clock;
   effectSettings: EffectSettings;
-  log: Log;
   /** Rows of one batch at most. */
   batchMax?: number;
   /** Called when every write is under the fee rules that are set, once for each change of them. */

@@ -1,9 +1,6 @@
 /** Polls targets and records what they show. */
-import type { Db } from '../db/connect.ts';
-import { type Clock, type Instant, pause } from '../kernel/clock.ts';
-import type { Ids } from '../kernel/ids.ts';
-import type { Metrics } from '../kernel/metrics.ts';
-import type { Random } from '../kernel/random.ts';
+import type { Context } from '../db/context.ts';
+import { type Instant, pause } from '../kernel/clock.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import { read, readableOf, withConfirmedAbsence } from './absence.ts';
@@ -32,13 +29,8 @@ export interface ObserverSettings extends PollIntervals {
   pollTimeoutMs: number;
 }
 
-export interface PollDeps {
-  db: Db;
-  clock: Clock;
-  random: Random;
-  ids: Ids;
+export interface PollDeps extends Omit<Context, 'log'> {
   upstream: Upstream;
-  metrics: Metrics;
   settings: ObserverSettings;
   pricing: () => Promise<Pricing>;
 }

@@ -3,12 +3,12 @@
  * outcome before the caller gets the answer. This folder sends nothing itself. A state changes only
  * by an answer, by evidence of a later stage, or by a decision.
  */
-import type { Db, Tx } from '../db/connect.ts';
+import type { Tx } from '../db/connect.ts';
+import type { Context } from '../db/context.ts';
 import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/leases.ts';
 import { isOutage, isTooSlow } from '../db/sqlstate.ts';
-import { type Clock, type Instant, pause as kernelPause } from '../kernel/clock.ts';
+import { type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { Ids } from '../kernel/ids.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
 import { eventsOf } from './events.ts';
@@ -151,12 +151,9 @@ export interface Operations {
   close(): void;
 }
 
-interface Options extends store.TransitionDeps {
+interface Options extends store.TransitionDeps, Pick<Context, 'db' | 'clock' | 'ids'> {
   pause?: typeof kernelPause;
   settings?: OperationsSettings;
-  db: Db;
-  clock: Clock;
-  ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
   /** Proves the database again; see `whenProved`. */

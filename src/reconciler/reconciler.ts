@@ -3,6 +3,7 @@
  * state, drifts, posting requests, transitions of operations and their events are one commit.
  */
 import type { Db } from '../db/connect.ts';
+import type { Context } from '../db/context.ts';
 import { type Daemon, makeLease } from '../db/leases.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
@@ -94,13 +95,12 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 /** The reconciler of one daemon. */
-interface ReconcilerDeps extends Pick<Deps, 'ids' | 'operations' | 'effectSettings' | 'settings'> {
+interface ReconcilerDeps
+  extends Pick<Context, 'db' | 'ids' | 'random' | 'log'>,
+    Pick<Deps, 'operations' | 'effectSettings' | 'settings'> {
   pendingPolls: Observer['pendingPolls'];
-  db: Db;
   daemon: Daemon;
   outbox: Outbox;
-  random: Random;
-  log: Log;
 }
 
 export function makeReconciler(deps: ReconcilerDeps): Reconciler {

@@ -4,11 +4,11 @@
  */
 
 import type { Reads } from '../db/access/replica.ts';
-import type { Db, Tx } from '../db/connect.ts';
+import type { Tx } from '../db/connect.ts';
+import type { Context } from '../db/context.ts';
 import { sameOwner } from '../kernel/addresses.ts';
-import { type Clock, isoText } from '../kernel/clock.ts';
+import { isoText } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
-import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, sha256Hex } from '../kernel/json.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Reconciliation } from '../resources/reports/content.ts';
@@ -24,12 +24,9 @@ export const RECONCILIATION = 'reconciliation';
 /** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
 
-export interface MakingDeps {
-  db: Db;
+export interface MakingDeps extends Pick<Context, 'db' | 'clock' | 'ids'> {
   /** Where the content is read. */
   reads: Reads;
-  clock: Clock;
-  ids: Ids;
   outbox: Outbox;
   settings: Limits & ShownSettings & { files?: FileSettings | undefined };
 }

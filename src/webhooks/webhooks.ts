@@ -4,11 +4,8 @@
  * not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
+import type { Context } from '../db/context.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
-import type { Ids } from '../kernel/ids.ts';
-import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
-import type { Random } from '../kernel/random.ts';
 import { endSubjects, type Outbox } from '../outbox/outbox.ts';
 import { type Deliveries, makeDeliveries } from './delivery/deliveries.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
@@ -40,18 +37,12 @@ export { countEndpointStates, countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
-interface WebhooksDeps {
-  db: Db;
+interface WebhooksDeps extends Context {
   /** For what people ask; default `db`. */
   peopleDb?: Db;
-  clock: Clock;
   /** The time of signatures, which receivers compare with their own clock; steps do not matter. */
   wallClock: Clock;
-  random: Random;
-  ids: Ids;
   encryption: Encryption;
-  log: Log;
-  metrics: Metrics;
   settings: WebhookSettings;
   emit: Outbox['emit'];
   /** How many daemons share the database, this one included; default one. */

@@ -2,11 +2,11 @@
  * Records reported operations in batches, each in one transaction. Reporting the same write again
  * changes nothing. Reports are not verified with the service; their evidence names the reporter.
  */
-import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
+import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import type { Context } from '../../db/context.ts';
 import { addressKey, txHashKey } from '../../kernel/addresses.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
-import type { Ids } from '../../kernel/ids.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { FOREIGN_ANSWER } from '../conclusion.ts';
@@ -66,10 +66,7 @@ const OLD_MS = 3_600_000;
 /** Attempts while concurrent reports insert the same writes. */
 const PASSES_MAX = 4;
 
-interface Deps extends TransitionDeps {
-  db: Db;
-  clock: Clock;
-  ids: Ids;
+interface Deps extends TransitionDeps, Pick<Context, 'db' | 'clock' | 'ids'> {
   outbox: Outbox;
   effectSettings: EffectSettings;
   /** The number of the app that our token belongs to, once the service has named it. */

@@ -4,12 +4,11 @@
  * commit, so each begins and ends once.
  */
 
-import type { Db, Tx } from '../../db/connect.ts';
+import type { Tx } from '../../db/connect.ts';
+import type { Context } from '../../db/context.ts';
 import { type Daemon, lockLease, makeLease } from '../../db/leases.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { Ids } from '../../kernel/ids.ts';
-import type { Log } from '../../kernel/log.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { begunEvents, endedEvents } from './events.ts';
@@ -28,12 +27,8 @@ export interface AlertSettings extends StuckSettings {
   rules: readonly AlertRule[];
 }
 
-interface Deps {
-  db: Db;
-  clock: Clock;
-  ids: Ids;
+interface Deps extends Pick<Context, 'db' | 'clock' | 'ids' | 'log'> {
   daemon: Daemon;
-  log: Log;
   outbox: Outbox;
   observer: Pick<Observer, 'pricing'>;
   settings: AlertSettings;
