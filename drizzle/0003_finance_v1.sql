@@ -100,11 +100,11 @@ comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
 comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
 comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
-comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; empty for postings that are not of a write.';
+comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; null for postings that are not of a write.';
 comment on column finance_v1.journal.reference is 'Reference that the app gave to the write.';
-comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
+comment on column finance_v1.journal.operation_id is 'The write that it posts; null for openings and bookings.';
 comment on column finance_v1.journal.tx_app_no is 'App number of the service.';
-comment on column finance_v1.journal.tx_log_no is 'Transaction number of the service, also when it became known after the posting; empty while unknown.';
+comment on column finance_v1.journal.tx_log_no is 'Transaction number of the service, also when it became known after the posting; null while unknown.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
 comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
@@ -117,7 +117,7 @@ select a.name as account, a.asset, a.balance, (select e.transaction_id * 1000 + 
 from tallyhook.accounts a;
 --> statement-breakpoint
 comment on view finance_v1.balances is 'The balance of every account now, as posted.';
-comment on column finance_v1.balances.account is 'The account.';
+comment on column finance_v1.balances.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances before the first known entry) or external (suspense: unexplained differences).';
 comment on column finance_v1.balances.asset is 'Always service_token.';
 comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
 comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
@@ -230,7 +230,7 @@ from summed;
 --> statement-breakpoint
 comment on view finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
 comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
-comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first observation.';
+comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; null before the first observation.';
 comment on column finance_v1.wallet_positions.opened is 'Whether its opening balance was taken; before that it has no drift.';
 comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
 comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
@@ -241,7 +241,7 @@ comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + un
 comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest processed observation.';
 comment on column finance_v1.wallet_positions.observed_at is 'When that observation began.';
 comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the ledger held when that observation was processed, posting requests included.';
-comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
+comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than is explained.';
 --> statement-breakpoint
 create view finance_v1.operations as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
@@ -253,10 +253,10 @@ from tallyhook.operations;
 --> statement-breakpoint
 comment on view finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on column finance_v1.operations.operation_id is 'Our id of the write.';
-comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
-comment on column finance_v1.operations.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
-comment on column finance_v1.operations.outcome is 'Outcome of the state: executed, not_executed or open.';
-comment on column finance_v1.operations.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations.kind is 'give, receive_from, transfer, mint, mint_sequential, burn, set_extra_data, transfer_from or other.';
+comment on column finance_v1.operations.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations.outcome is 'What its state means for the ledger: executed, not_executed or open.';
+comment on column finance_v1.operations.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
 comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
@@ -269,9 +269,9 @@ comment on column finance_v1.operations.fee_amount is 'Requested fee, in service
 comment on column finance_v1.operations.reason_type is 'Reason as sent with the write.';
 comment on column finance_v1.operations.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
-comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
+comment on column finance_v1.operations.answered_at is 'When the service answered; null when it did not or its answer was lost.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time, also if the service answers later.';
+comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
 create view finance_v1.operations_without_tx_number as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
@@ -286,10 +286,10 @@ where outcome = 'executed' and (
 --> statement-breakpoint
 comment on view finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
-comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
-comment on column finance_v1.operations_without_tx_number.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
-comment on column finance_v1.operations_without_tx_number.outcome is 'Outcome of the state: executed, not_executed or open.';
-comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations_without_tx_number.kind is 'give, receive_from, transfer, mint, mint_sequential, burn, set_extra_data, transfer_from or other.';
+comment on column finance_v1.operations_without_tx_number.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.outcome is 'What its state means for the ledger: executed, not_executed or open.';
+comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations_without_tx_number.from_addr is 'Wallet that pays, or the owner before.';
@@ -302,9 +302,9 @@ comment on column finance_v1.operations_without_tx_number.fee_amount is 'Request
 comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason as sent with the write.';
 comment on column finance_v1.operations_without_tx_number.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
-comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
+comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered; null when it did not or its answer was lost.';
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
+comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
 create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default 'UTC')
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
@@ -347,7 +347,7 @@ left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by
 comment on view finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
-comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
+comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; positive if the wallet holds more than is explained, null until it is exact.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
@@ -355,14 +355,14 @@ comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
-comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
-comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
-comment on column finance_v1.drifts.closed_by is 'What closed it, an observation or a decision; JSON.';
+comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
 --> statement-breakpoint
 create view finance_v1.drifts_ageing as
 select drift_id, addr, amount, state, opened_at, age, bucket, assignee, proposal,
@@ -372,7 +372,7 @@ from finance_v1.drifts where closed_at is null;
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
-comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; positive if the wallet holds more than is explained, null until it is exact.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
@@ -380,14 +380,14 @@ comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, 
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
-comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: unexplained, fee_rule, lost_operation or opening.';
-comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
-comment on column finance_v1.drifts_ageing.closed_by is 'What closed it, an observation or a decision; JSON.';
+comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
 --> statement-breakpoint
 create view finance_v1.drift_history as
 select drift_id, at::timestamptz as at, action, by, detail from tallyhook.drift_actions;
@@ -411,12 +411,12 @@ comment on column finance_v1.decisions.subject is 'Our id of the operation, drif
 comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
-comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; empty until it has all approvals that it needs.';
+comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; null until it has all approvals.';
 comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
-comment on column finance_v1.decisions.n is 'Counts the proposals about the subject from 1; the newest counts.';
+comment on column finance_v1.decisions.n is 'Number of the proposal about its subject, from 1; the newest counts.';
 comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
-comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above the amount that is set.';
+comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above `decisions.second_approver_above`.';
 --> statement-breakpoint
 create view finance_v1.in_doubt as
 select o.id as operation_id, o.kind, o.amount, o.state,
@@ -435,7 +435,7 @@ where o.state in ('unknown', 'undecided');
 --> statement-breakpoint
 comment on view finance_v1.in_doubt is 'Writes whose answer was lost and whose outcome is not known yet. Evidence ends the unknown ones, people decide the undecided ones.';
 comment on column finance_v1.in_doubt.operation_id is 'Our id of the write; its parties and numbers are in operations.';
-comment on column finance_v1.in_doubt.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.in_doubt.kind is 'give, receive_from, transfer, mint, mint_sequential, burn, set_extra_data, transfer_from or other.';
 comment on column finance_v1.in_doubt.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.in_doubt.state is 'unknown, while observations may still show the outcome, or undecided, when it waits for a decision of people.';
 comment on column finance_v1.in_doubt.since is 'When its answer was lost.';
@@ -456,16 +456,16 @@ from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.oper
 comment on view finance_v1.nft_movements is 'The journal of NFTs, append-only: what our writes did, and what observations showed that was made elsewhere. What turns out otherwise later is reversed: sum only standing movements.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
-comment on column finance_v1.nft_movements.kind is 'opening: the token existed when it became known; mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.kind is 'An opening is of a token that existed when it became known: opening, mint, transfer, burn, data_change or reversal.';
 comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting; of what was made elsewhere the last one that the token showed.';
 comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
 comment on column finance_v1.nft_movements.seq is 'Number of the movement, rising in the order of recording, with gaps.';
-comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; empty for an opening, for what was made elsewhere, and for their reversals.';
+comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; null for an opening, for what was made elsewhere, and for their reversals.';
 comment on column finance_v1.nft_movements.unexplained is 'True for a mint, transfer or burn that no operation explains: it was made elsewhere, and nobody has reported it.';
-comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; it took effect in between. Empty at the first observation.';
-comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as in journal; observed of what observations showed; operation of what a write shows of the owner before it.';
+comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; null at the first observation.';
+comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as of a transaction; observed of what observations showed; operation of what a write shows of the owner before it.';
 comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.';
 comment on column finance_v1.nft_movements.reverses is 'Of a reversal the seq of the movement that it takes back.';
 comment on column finance_v1.nft_movements.standing is 'False for a movement that was reversed, and for a reversal.';
@@ -540,13 +540,13 @@ from tallyhook.reports;
 --> statement-breakpoint
 comment on view finance_v1.reports is 'Every report that was made.';
 comment on column finance_v1.reports.report_id is 'Our id of the report.';
-comment on column finance_v1.reports.kind is 'reconciliation.';
+comment on column finance_v1.reports.kind is 'Always reconciliation.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';
 comment on column finance_v1.reports.period_to is 'End of its period, excluded.';
-comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
+comment on column finance_v1.reports.known_at is 'Cut-off: time of the last ledger batch in the report.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.provisional is 'True if it was made while its period still ran: a later report of the period has other figures.';
+comment on column finance_v1.reports.provisional is 'Made while its period still ran: a later report of the period has other figures.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 --> statement-breakpoint
 create view finance_v1.periods as
@@ -572,15 +572,15 @@ comment on column finance_v1.periods.period_from is 'Start, included: the end of
 comment on column finance_v1.periods.period_to is 'End, excluded: what took effect at exactly this instant belongs to the next period.';
 comment on column finance_v1.periods.closed_by is 'Owner of the key that closed it.';
 comment on column finance_v1.periods.closed_at is 'When it was closed.';
-comment on column finance_v1.periods.signed_by is 'Owner of the key that signed it, never the one that closed it; empty until then.';
+comment on column finance_v1.periods.signed_by is 'Owner of the key that signed it, never the one that closed it; null until then.';
 comment on column finance_v1.periods.signed_at is 'When it was signed.';
 comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it.';
 comment on column finance_v1.periods.reopened_at is 'When it was reopened.';
 comment on column finance_v1.periods.reopen_reason is 'Why, as that person wrote it.';
-comment on column finance_v1.periods.report_id is 'The report over exactly this period; asked for again, the period answers with it.';
+comment on column finance_v1.periods.report_id is 'The report over exactly this period, which is its answer from now on.';
 comment on column finance_v1.periods.report_hash is 'SHA-256 of the content of that report.';
-comment on column finance_v1.periods.last_batch is 'Cut-off: the last ledger batch in the report; 0 when nothing was posted.';
-comment on column finance_v1.periods.known_at is 'Time of that batch. What was recorded later and took effect in the period is a prior-period line of later reports.';
+comment on column finance_v1.periods.last_batch is 'Cut-off: the last ledger batch in the report, 0 without one.';
+comment on column finance_v1.periods.known_at is 'Time of that batch; what was recorded later and took effect in the period is a prior-period line of later reports.';
 comment on column finance_v1.periods.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them.';
 comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
 --> statement-breakpoint

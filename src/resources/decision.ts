@@ -9,13 +9,20 @@ export const PROPOSALS = ['book', 'link', 'dismiss'] as const;
 export type ProposalKind = (typeof PROPOSALS)[number];
 
 const proposal = {
-  n: count('Number of the proposal about its subject, from 1'),
-  reason: text(),
-  proposed_by: text(),
-  proposed_at: instant(),
-  approvals_needed: count('2 above `decisions.second_approver_above`'),
+  n: count('Number of the proposal about its subject, from 1; the newest counts'),
+  reason: text('Why, as the proposer wrote it'),
+  proposed_by: text('Owner of the key that proposed it'),
+  proposed_at: instant('When it was proposed'),
+  approvals_needed: count(
+    'How many other owners must approve it: 1, or 2 above ' + '`decisions.second_approver_above`',
+  ),
   approvals: list(object({ owner: text(), at: instant() })),
-  approved_by: nullable(text('Null until it has all approvals')),
+  approved_by: nullable(
+    text(
+      'Owners of the keys that approved it, never its proposer; null until it has all ' +
+        'approvals',
+    ),
+  ),
   approved_at: nullable(instant()),
 };
 

@@ -38,23 +38,34 @@ const AGES = ['1', '2', '3', '4', '5', '6'] as const;
 export const drift = resource(
   'Drift',
   {
-    id: id('drf'),
-    addr: address(undefined, { title: 'Wallet' }),
+    id: id('drf', 'Our id of the drift'),
+    addr: address('Wallet whose observed balance differs from the expected one', {
+      title: 'Wallet',
+    }),
     amount: nullable(
-      amount('Positive if the wallet holds more than is explained; null until it is exact', {
-        title: 'Difference',
-      }),
+      amount(
+        'Observed minus expected balance, in service tokens; positive if the wallet ' +
+          'holds more than is explained, null until it is exact',
+        {
+          title: 'Difference',
+        },
+      ),
     ),
-    amount_min: amount('The least amount that the observations allow'),
-    amount_max: amount('The greatest one'),
+    amount_min: amount(
+      'The least amount that the observations allow, in service tokens; equal to ' +
+        'amount once that is exact',
+    ),
+    amount_max: amount('The greatest amount that the observations allow, in service tokens'),
     state: oneOf(DRIFT_STATES),
     suspected_at: instant('Of the first observation that showed it', { title: 'Since' }),
-    opened_at: instant('Of the observation that confirmed it'),
-    closed_at: nullable(instant(undefined, { title: 'Ended at' })),
+    opened_at: instant('When a second observation confirmed it'),
+    closed_at: nullable(
+      instant('When it was closed; null while it is open', { title: 'Ended at' }),
+    ),
     window_from: nullable(instant('The change happened after this time')),
     window_to: instant('The change happened before this time'),
     evidence: json(),
-    cause: oneOf(CAUSES, 'The probable one', { title: 'Probable cause' }),
+    cause: oneOf(CAUSES, 'Probable cause', { title: 'Probable cause' }),
     prepared: nullable(
       document(
         { drift_id: id('drf'), proposal: oneOf(PROPOSALS), operation_id: nullable(id('op')) },
@@ -62,9 +73,13 @@ export const drift = resource(
       ),
     ),
     counterpart: nullable(
-      id('drf', 'The other drift of one transfer made elsewhere; both are ended together'),
+      id(
+        'drf',
+        'The other drift of one transfer made elsewhere between two wallets; both are ' +
+          'ended together',
+      ),
     ),
-    assignee: nullable(text(undefined, { title: 'Assigned to' })),
+    assignee: nullable(text('Who works on it', { title: 'Assigned to' })),
     proposal: nullable(object(driftProposal, 'The newest one')),
     closed_by: nullable(json('The observation or the decision that closed it')),
   },

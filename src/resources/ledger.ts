@@ -23,30 +23,46 @@ export const TRANSACTION_KINDS = [
 ] as const;
 
 export const account = resource('Account', {
-  account: text('Such as wallet:0x…, operator:1, fees, collection, opening'),
-  kind: text(),
-  asset: text(),
-  balance: amount(),
+  account: text(
+    'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances ' +
+      'before the first known entry) or external (suspense: unexplained differences)',
+  ),
+  kind: text('wallet, operator, fees, collection, opening or external'),
+  asset: text('Always service_token'),
+  balance: amount('Sum of all its entries, in service tokens'),
   entries: amount('How many it has'),
-  opened_at: instant(undefined, { title: 'Opened' }),
+  opened_at: instant('When the account was opened', { title: 'Opened' }),
 });
 
 export const transaction = resource(
   'Transaction',
   {
-    id: digits(undefined, { title: 'Number' }),
+    id: digits('The transaction; numbered from 1 without gaps', { title: 'Number' }),
     batch_id: digits(),
     kind: oneOf(TRANSACTION_KINDS),
-    operation_id: nullable(id('op')),
-    reverses: nullable(digits('Of a reversal: the transaction that it takes back')),
-    reason_type: nullable(text()),
-    reference: nullable(text()),
-    tx_app_no: nullable(digits()),
-    tx_log_no: nullable(digits()),
-    requested_by: nullable(text(undefined, { title: 'By' })),
-    effective_at: instant(undefined, { title: 'Took effect' }),
-    effective_basis: text('What gave the time of effect, such as answer, observed or reported'),
-    recorded_at: instant(),
+    operation_id: nullable(id('op', 'The write that it posts; null for openings and bookings')),
+    reverses: nullable(digits('The transaction that this one reverses')),
+    reason_type: nullable(
+      text('Reason as sent with the write; null for postings that are not of a write'),
+    ),
+    reference: nullable(text('Reference that the app gave to the write')),
+    tx_app_no: nullable(digits('App number of the service')),
+    tx_log_no: nullable(
+      digits(
+        'Transaction number of the service, also when it became known after the ' +
+          'posting; null while unknown',
+      ),
+    ),
+    requested_by: nullable(
+      text('Owner of the key, or the part of Tallyhook that requested the posting', {
+        title: 'By',
+      }),
+    ),
+    effective_at: instant('When it took effect, as far as known', { title: 'Took effect' }),
+    effective_basis: text(
+      'How that is known: answer, observed, recorded, reported or decision (of people)',
+    ),
+    recorded_at: instant('When it was recorded'),
     entries: list(
       object({ account: text(), amount: amount(), balance_after: amount() }),
       'Their amounts sum to zero',

@@ -53,14 +53,14 @@ export type Outcome = (typeof OPERATION_OUTCOMES)[number];
 const TEXT_MAX = 1_000;
 
 const parties = {
-  from_addr: nullable(address(undefined, { title: 'From' })),
-  to_addr: nullable(address(undefined, { title: 'To' })),
-  operation_no: nullable(digits('Of the operator that gives', { title: 'Operator' })),
-  contract_id: nullable(digits(undefined, { title: 'Contract' })),
-  token_id: nullable(digits(undefined, { title: 'Token' })),
-  amount: nullable(amount()),
-  fee_amount: nullable(amount(undefined, { title: 'Fee' })),
-  reason_type: nullable(text(undefined, { title: 'Reason' })),
+  from_addr: nullable(address('Wallet that pays, or the owner before', { title: 'From' })),
+  to_addr: nullable(address('Wallet that receives, or the owner after', { title: 'To' })),
+  operation_no: nullable(digits('Operator wallet that pays a give', { title: 'Operator' })),
+  contract_id: nullable(digits('NFT contract', { title: 'Contract' })),
+  token_id: nullable(digits('NFT token', { title: 'Token' })),
+  amount: nullable(amount('Requested amount, in service tokens')),
+  fee_amount: nullable(amount('Requested fee, in service tokens', { title: 'Fee' })),
+  reason_type: nullable(text('Reason as sent with the write', { title: 'Reason' })),
 };
 
 /** What is asked of the service; the kind of a write decides which of them it has. */
@@ -73,16 +73,16 @@ export const writeFields = {
 
 /** What its events say of it. */
 export const operationData = resource('OperationData', {
-  operation_id: id('op'),
+  operation_id: id('op', 'Our id of the write'),
   kind: oneOf(KINDS),
-  state: oneOf(STATES),
+  state: oneOf(STATES, 'State of the write'),
   outcome: oneOf(OPERATION_OUTCOMES, 'What its state means for the ledger'),
-  reference: nullable(text('As the caller gave it')),
+  reference: nullable(text('Reference that the app gave to the write')),
   idempotency_key: nullable(text('A repeated write with it is not sent again')),
   ...parties,
-  tx_app_no: nullable(digits('The number of the app, of which `tx_log_no` is one')),
-  tx_log_no: nullable(digits('The number that the service gave it', { title: 'Number' })),
-  tx_hash: nullable(hash(undefined, { title: 'Hash' })),
+  tx_app_no: nullable(digits('App number that the service answered, of which `tx_log_no` is one')),
+  tx_log_no: nullable(digits('Transaction number that the service answered', { title: 'Number' })),
+  tx_hash: nullable(hash('Hash that the service answered to an NFT write', { title: 'Hash' })),
   error: nullable(
     object(
       {
@@ -106,10 +106,18 @@ export const operation = resource(
     extra_data: writeFields.extra_data,
     ambiguous: flag('Sent while another open operation could not be told apart by the balances'),
     recorded_at: instant(undefined, { title: 'Recorded' }),
-    sent_at: nullable(instant()),
-    answered_at: nullable(instant('Null when the service did not answer or its answer was lost')),
-    settled_at: nullable(instant()),
-    effective_at: nullable(instant(undefined, { title: 'Took effect' })),
+    sent_at: nullable(instant('When it was sent')),
+    answered_at: nullable(
+      instant('When the service answered; null when it did not or its answer was lost'),
+    ),
+    settled_at: nullable(instant('When a balance or the chain confirmed it')),
+    effective_at: nullable(
+      instant(
+        'When it took effect, as far as known; its entries in the ledger have that ' +
+          'time, also if the service answers later',
+        { title: 'Took effect' },
+      ),
+    ),
     effective_basis: nullable(
       text('Source of effective_at: answer, observed, reported or decision', {
         title: 'Known from',

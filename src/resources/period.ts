@@ -28,26 +28,39 @@ export const period = resource(
     id: id('per'),
     state: oneOf(PERIOD_STATES, 'A reopened one is no longer in force'),
     period_from: instant(undefined, { title: 'From' }),
-    period_to: instant('Exclusive; the next period begins here', { title: 'To' }),
+    period_to: instant(
+      'End, excluded: what took effect at exactly this instant belongs to the next period',
+      { title: 'To' },
+    ),
     report_id: id('rep', 'The report over exactly this period, which is its answer from now on', {
       title: 'Report',
     }),
-    report_hash: hash(),
+    report_hash: hash('SHA-256 of the content of that report'),
     last_batch: digits('Cut-off: the last ledger batch in the report, 0 without one'),
-    known_at: instant('Time of that batch'),
-    chain_head: nullable(text()),
-    closed_by: text(),
-    closed_at: instant(),
+    known_at: instant(
+      'Time of that batch; what was recorded later and took effect in the period is a ' +
+        'prior-period line of later reports',
+    ),
+    chain_head: nullable(
+      text(
+        'Head of the hash chain and number of batches at the cut-off, as verify ' +
+          '--anchor takes them',
+      ),
+    ),
+    closed_by: text('Owner of the key that closed it'),
+    closed_at: instant('When it was closed'),
     sign_offs: list(
       document({ kind: text(), subject: text(), reason: text() }),
       'Open items that the closing owner signed off, in their order',
       { title: 'Signed off' },
     ),
-    signed_by: nullable(text()),
-    signed_at: nullable(instant()),
-    reopened_by: nullable(text()),
-    reopened_at: nullable(instant()),
-    reopen_reason: nullable(text()),
+    signed_by: nullable(
+      text('Owner of the key that signed it, never the one that closed it; null until then'),
+    ),
+    signed_at: nullable(instant('When it was signed')),
+    reopened_by: nullable(text('Owner of the key that reopened it')),
+    reopened_at: nullable(instant('When it was reopened')),
+    reopen_reason: nullable(text('Why, as that person wrote it')),
   },
   {
     columns: [

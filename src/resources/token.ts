@@ -10,14 +10,18 @@ export const MOVE_KINDS = ['opening', 'mint', 'transfer', 'burn', 'data_change']
 export const token = resource(
   'Token',
   {
-    contract_id: digits(),
-    token_id: digits(undefined, { title: 'Token' }),
-    owner: nullable(address()),
+    contract_id: digits('NFT contract'),
+    token_id: digits('NFT token', { title: 'Token' }),
+    owner: nullable(address('Wallet that owns it')),
     creator: nullable(address()),
     uri: nullable(text(undefined, { title: 'URI' })),
     metadata: nullable(text()),
     extra_data: nullable(text()),
-    status: nullable(count('0 pending, 1 complete, 2 progress, 3 fail', { title: 'State' })),
+    status: nullable(
+      count('Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed', {
+        title: 'State',
+      }),
+    ),
     locked: nullable(count('1 while it is on a market', { title: 'Market' })),
     last_tx_hash: nullable(hash(undefined, { title: 'Last transaction' })),
     created_text: nullable(text('Text of the service', { title: 'Created' })),
@@ -32,19 +36,44 @@ export const token = resource(
 export const tokenMovement = resource(
   'TokenMovement',
   {
-    seq: digits('Its number in the ledger'),
-    kind: oneOf([...MOVE_KINDS, 'reversal'] as const),
-    from_addr: nullable(address(undefined, { title: 'From' })),
-    to_addr: nullable(address(undefined, { title: 'To' })),
-    tx_hash: nullable(hash(undefined, { title: 'Hash' })),
-    operation_id: nullable(
-      id('op', 'Null for an opening, for what was made elsewhere, and for their reversals'),
+    seq: digits('Number of the movement, rising in the order of recording, with gaps'),
+    kind: oneOf(
+      [...MOVE_KINDS, 'reversal'] as const,
+      'An opening is of a token that existed when it became known',
     ),
-    reverses: nullable(digits('Of a reversal: what it takes back')),
-    not_before: nullable(instant('Start of the observation before the one that showed it')),
-    effective_at: instant(undefined, { title: 'Took effect' }),
-    effective_basis: text('What gave the time of effect, such as answer, observed or reported'),
-    recorded_at: instant(),
+    from_addr: nullable(address('Owner before', { title: 'From' })),
+    to_addr: nullable(address('Owner after', { title: 'To' })),
+    tx_hash: nullable(
+      hash(
+        'Chain transaction, also when it became known after the posting; of what was ' +
+          'made elsewhere the last one that the token showed',
+        { title: 'Hash' },
+      ),
+    ),
+    operation_id: nullable(
+      id(
+        'op',
+        'Our id of the write; null for an opening, for what was made elsewhere, and for ' +
+          'their reversals',
+      ),
+    ),
+    reverses: nullable(digits('Of a reversal the seq of the movement that it takes back')),
+    not_before: nullable(
+      instant(
+        'Of what an observation showed: the start of the observation before, which did ' +
+          'not show it; null at the first observation',
+      ),
+    ),
+    effective_at: instant(
+      'When it took effect, as far as known; of what was made elsewhere the start of ' +
+        'the observation that first showed it',
+      { title: 'Took effect' },
+    ),
+    effective_basis: text(
+      'What the time rests on: as of a transaction; observed of what observations ' +
+        'showed; operation of what a write shows of the owner before it',
+    ),
+    recorded_at: instant('When it was recorded'),
   },
   { columns: ['effective_at', 'kind', 'from_addr', 'to_addr', 'tx_hash'] },
 );

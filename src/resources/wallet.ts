@@ -27,21 +27,43 @@ export const RESULTS = ['seen', 'absent', 'inconclusive'] as const;
 export const wallet = resource(
   'Wallet',
   {
-    addr: address(undefined, { title: 'Wallet' }),
-    status: nullable(count('As last observed')),
+    addr: address('Address of the wallet', { title: 'Wallet' }),
+    status: nullable(
+      count(
+        'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 ' +
+          'withdrawn; null before the first observation',
+      ),
+    ),
     opened_at: nullable(instant('Time of the opening; drift is computed from then on')),
     verdict: oneOf(VERDICTS, 'Whether operations and drifts explain the last observation'),
     cause: nullable(text('Why the verdict is not certain')),
-    ledger_balance: amount(undefined, { title: 'Ledger' }),
-    unposted: amount('Executed operations and posting requests that are not yet posted'),
-    in_flight: amount('Sum of the operations that are sent and have no outcome yet'),
-    unknown: amount('Sum of the operations whose outcome is unknown'),
-    best_case: amount('If every open operation that increases the balance is executed'),
-    worst_case: amount('If every open operation that decreases it is executed'),
-    observed_balance: nullable(amount(undefined, { title: 'Observed' })),
-    observed_at: nullable(instant(undefined, { title: 'Last observed' })),
-    ledger_at_observation: nullable(amount('The balance of the ledger at that time')),
-    drift: amount('Sum of its open drifts'),
+    ledger_balance: amount('Posted balance, in service tokens', { title: 'Ledger' }),
+    unposted: amount(
+      'Sum of executed writes and posting requests that are not posted yet, in ' +
+        'service tokens; normally for less than a second',
+    ),
+    in_flight: amount('Sum of the writes that are sent and not answered yet, in service tokens'),
+    unknown: amount(
+      'Sum of the writes whose answer was lost and whose outcome is unknown, in ' +
+        'service tokens',
+    ),
+    best_case: amount('ledger_balance + unposted + every open write that increases it'),
+    worst_case: amount('ledger_balance + unposted + every open write that decreases it'),
+    observed_balance: nullable(
+      amount('Balance that the service showed at the newest processed observation', {
+        title: 'Observed',
+      }),
+    ),
+    observed_at: nullable(instant('When that observation began', { title: 'Last observed' })),
+    ledger_at_observation: nullable(
+      amount(
+        'What the ledger held when that observation was processed, posting requests ' + 'included',
+      ),
+    ),
+    drift: amount(
+      'Sum of its open drifts, in service tokens; positive when the wallet holds more ' +
+        'than is explained',
+    ),
   },
   {
     columns: [

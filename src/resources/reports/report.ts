@@ -43,17 +43,19 @@ export const REPORT_FORMATS = Object.keys(FORMATS) as ReportFormat[];
 export const report = resource(
   'Report',
   {
-    id: id('rep'),
-    kind: text(),
-    period_from: instant(undefined, { title: 'Period' }),
-    period_to: instant('Exclusive'),
+    id: id('rep', 'Our id of the report'),
+    kind: text('Always reconciliation'),
+    period_from: instant('Start of its period, included', { title: 'Period' }),
+    period_to: instant('End of its period, excluded'),
     known_at: instant('Cut-off: time of the last ledger batch in the report', {
       title: 'Known until',
     }),
     requested_by: text('An owner, or `schedule`'),
     verdict: oneOf(VERDICTS),
-    breaks: count(),
-    provisional: flag('Made while the period still ran'),
+    breaks: count('How many breaks it found'),
+    provisional: flag(
+      'Made while its period still ran: a later report of the period has other figures',
+    ),
     hash: hash('SHA-256 of the canonical content'),
     created_at: instant(undefined, { title: 'Made' }),
   },
