@@ -1,5 +1,6 @@
 /** The page of the API at /docs. */
 import { describe, expect, it } from 'vitest';
+import { EVENT_TYPES } from '../../src/resources/events.ts';
 import { findingsOf, SCREENS } from '../console/browsing.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { openApi, startServer, useApi } from './rig.ts';
@@ -20,6 +21,12 @@ describe('The page of the API', () => {
     );
     const text = await pageText();
     expect(routes.filter((route) => !text.includes(route))).toEqual([]);
+  });
+
+  it('The page of the API shows every event type with the fields of its data', async () => {
+    const text = await pageText();
+    expect(EVENT_TYPES.filter((type) => !text.includes(`id="webhook-${type}"`))).toEqual([]);
+    expect(text).toContain('<code>data.ledger_balance</code>');
   });
 
   it('Every link within the page of the API leads to a part of it', async () => {

@@ -31,6 +31,8 @@ interface Answer {
 interface Document {
   info: { title: string; description?: string };
   paths: Record<string, Record<string, Operation>>;
+  /** By the type of their event. */
+  webhooks: Record<string, { post: Operation }>;
   components: { schemas: Record<string, Schema> };
 }
 
@@ -52,7 +54,7 @@ interface Route {
  * @param url the address of this daemon as the reader sees it, for the examples
  */
 export function docsPage(document: object, url: string): Html {
-  const { info, paths, components } = document as Document;
+  const { info, paths, webhooks, components } = document as Document;
   const routes = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Route => ({ method, path, operation })),
   );
@@ -73,7 +75,7 @@ export function docsPage(document: object, url: string): Html {
 <div id="app">
 <header class="head"><a class="brand" href="/">${info.title}</a>
 <nav aria-label="Parts of the API"><div class="group">
-${[...tags, 'schemas'].map((tag) => html`<a href="#${tag}">${tag}</a> `)}</div></nav></header>
+${[...tags, 'webhooks', 'schemas'].map((tag) => html`<a href="#${tag}">${tag}</a> `)}</div></nav></header>
 <main class="view docs">
 <div class="view-head"><h1>API</h1><a href="/api/openapi.json">openapi.json</a></div>
 <p class="lead">${info.description}</p>
@@ -88,6 +90,11 @@ ${tags.map((tag) =>
     context,
   ),
 )}
+<section class="card" id="webhooks"><h2>webhooks</h2>
+<p>What endpoints receive, and the feed at <code>/api/events</code> shows, by the type of the
+event.</p>
+${Object.entries(webhooks).map(([type, { post }]) => webhookPart(type, post))}
+</section>
 <section class="card" id="schemas"><h2>schemas</h2>
 ${Object.entries(schemas).map(([name, schema]) => schemaPart(name, schema))}
 </section>
@@ -146,6 +153,14 @@ function schemaPart(name: string, schema: Schema): Html {
   return html`<h3 id="schema-${name}"><code>${name}</code></h3>
 ${schema.description && html`<p>${schema.description}</p>`}
 ${shapePart(schema)}
+`;
+}
+
+function webhookPart(type: string, { description, requestBody }: Operation): Html {
+  return html`<details id="webhook-${type}">
+<summary><code>${type}</code> ${description}</summary>
+${shapePart(requestBody?.content['application/json']?.schema ?? {})}
+</details>
 `;
 }
 
