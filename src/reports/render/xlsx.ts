@@ -17,6 +17,11 @@ const NUMBERS: readonly Cell['kind'][] = ['amount', 'count', 'number'];
 export function renderXlsx(report: Report, lines: ReportLines): Promise<Buffer> {
   const zone = report.content.time_zone;
   const sections = tablesOf(report, lines, (iso) => localText(iso, zone));
+  return workbookOf(sections, zone);
+}
+
+/** A sheet for each section. */
+export function workbookOf(sections: readonly Section[], zone: string): Promise<Buffer> {
   return writeWorkbook(sections.map((section) => sheetOf(section, zone))).toBuffer();
 }
 

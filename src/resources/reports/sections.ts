@@ -30,7 +30,8 @@ interface Column {
   kind: Kind;
 }
 
-function columnsOf(fields: Fields, names: Record<string, string> = {}): Column[] {
+/** Of a table of such things. @param names of columns that other sections share */
+export function columnsOf(fields: Fields, names: Record<string, string> = {}): Column[] {
   return Object.entries(fields).flatMap(([field, { kind }]) =>
     kind === 'object' ? [] : [{ field, name: names[field] ?? field, kind }],
   );
@@ -90,7 +91,8 @@ export const COLUMNS: readonly string[] = [
   ),
 ];
 
-function linesOf(columns: readonly Column[], rows: readonly object[]): Line[] {
+/** The cells of rows, as they are shown. */
+export function linesOf(columns: readonly Column[], rows: readonly object[]): Line[] {
   return rows.map((row) =>
     Object.fromEntries(
       columns.flatMap(({ field, name, kind }) => {
