@@ -9,8 +9,9 @@ import { numberPosition, paging } from '../../src/api/http/pages.ts';
 import { makeRouter } from '../../src/api/http/router.ts';
 import { filtersOf } from '../../src/api/http/schemas.ts';
 import { lineOf } from '../../src/cli/table.ts';
-import { csvText } from '../../src/reports/render/csv.ts';
+import { csvRow } from '../../src/kernel/csv.ts';
 import { workbookOf } from '../../src/reports/render/xlsx.ts';
+import { cellText } from '../../src/resources/cells.ts';
 import { instant, text } from '../../src/resources/fields.ts';
 import { period } from '../../src/resources/period.ts';
 import { columnsOf, linesOf } from '../../src/resources/reports/sections.ts';
@@ -88,8 +89,8 @@ it('A field added to a definition appears in API, document, commands, console, C
   });
   const lines = linesOf(cells, data);
   const heads = cells.map(({ name }) => name);
-  const rows = lines.map((line) => heads.map((head) => line[head]?.value));
-  expect(csvText([heads, ...rows])).toBe(
+  const rows = lines.map((line) => heads.map((head) => cellText(line[head]?.value)));
+  expect([heads, ...rows].map(csvRow).join('')).toBe(
     'id,auditor,audited_at\r\nper_1,kim,2026-01-01T00:00:00.000Z\r\n',
   );
   const book = await workbookOf([{ name: 'periods', columns: heads, lines }], 'Asia/Seoul');
