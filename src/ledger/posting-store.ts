@@ -3,6 +3,7 @@
  * end of that statement, when accounts, transactions and entries are all written.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { rowsOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import {
@@ -15,6 +16,7 @@ import { type Batch, makeBatch } from './plan/batch.ts';
 import type { Original, Plan } from './plan/draft.ts';
 import type { DueOperation } from './plan/plan.ts';
 import type { PostingRequest } from './posting.ts';
+import { nftMovements, postingRequests, transactions } from './tables.ts';
 import { deleteHolders } from './tokens/store.ts';
 
 /** The last batch and the last transaction, after which numbering continues. */
@@ -132,51 +134,26 @@ export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant): P
   return recordedAt;
 }
 
-/**
- * Writes one batch whole: its row, transactions, token movements, accounts and entries. Columns go
- * as arrays, which are half as long as rows in JSON and are read in a fifth of the time.
- */
+/** Writes one batch whole: its row, transactions, token movements, accounts and entries. */
 async function insertBatch(
   tx: Tx,
   batch: Batch,
   head: { batchId: bigint; recordedAt: Instant },
 ): Promise<void> {
-  const { transactions, entries, accounts, movements } = batch;
+  const { transactions: posted, entries, accounts, movements } = batch;
+  const inBatch = <T>(row: T) => ({ ...row, ...head });
   const id = head.batchId.toString();
   const at = isoText(head.recordedAt);
-  const t = columnsOf(transactions);
   const a = columnsOf(accounts);
   const e = columnsOf(entries);
   await tx.sql`
     with head as (
       insert into tallyhook.batches (id, recorded_at, transactions, entries)
-      values (${id}::bigint, ${at}::timestamptz, ${transactions.length}, ${entries.length})
+      values (${id}::bigint, ${at}::timestamptz, ${posted.length}, ${entries.length})
     ), posted as (
-      insert into tallyhook.transactions (batch_id, recorded_at, id, kind, operation_id, posting,
-        posting_request_id, reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by,
-        effective_at, effective_basis, entry_count)
-      select ${id}::bigint, ${at}::timestamptz, x.id, x.kind, x.operation_id, x.posting,
-        x.request_id, x.reverses, x.reason_type, x.reference, x.tx_app_no, x.tx_log_no,
-        x.requested_by, x.effective_at, x.effective_basis, x.entry_count
-      from unnest(${t('id')}::bigint[],
-        ${t('kind')}::text[], ${t('operationId')}::text[], ${t('posting')}::int[],
-        ${t('postingRequestId')}::text[], ${t('reverses')}::bigint[], ${t('reasonType')}::text[],
-        ${t('reference')}::text[], ${t('txAppNo')}::numeric[], ${t('txLogNo')}::numeric[],
-        ${t('requestedBy')}::text[], ${t('effectiveAt')}::timestamptz[],
-        ${t('effectiveBasis')}::text[], ${t('entryCount')}::smallint[]) as x(id, kind, operation_id,
-        posting, request_id, reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by,
-        effective_at, effective_basis, entry_count)
+      insert into tallyhook.transactions ${rowsOf(tx.sql, transactions, posted.map(inBatch))}
     ), moved as (
-      insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, from_addr,
-        to_addr, tx_hash, operation_id, posting, reverses, not_before, effective_at,
-        effective_basis, recorded_at)
-      select ${id}::bigint, "kind", "contractId", "tokenId", "fromAddr", "toAddr", "txHash",
-        "operationId", "posting", "reverses", "notBefore", "effectiveAt", "effectiveBasis",
-        ${at}::timestamptz
-      from jsonb_to_recordset(${asJson(movements.map(datedMovement))}::jsonb) as x("kind" text,
-        "contractId" numeric, "tokenId" numeric, "fromAddr" text, "toAddr" text, "txHash" text,
-        "operationId" text, "posting" int, "reverses" bigint, "notBefore" timestamptz,
-        "effectiveAt" timestamptz, "effectiveBasis" text)
+      insert into tallyhook.nft_movements ${rowsOf(tx.sql, nftMovements, movements.map(inBatch))}
     ), account as (
       insert into tallyhook.accounts as a (name, kind, balance, version, opened_at)
       select x.name, x.kind, x.amount, x.count, ${at}::timestamptz
@@ -207,14 +184,6 @@ function columnsOf<T>(rows: readonly T[]) {
     }) as never;
 }
 
-function datedMovement(row: Batch['movements'][number]) {
-  return { ...dated(row), notBefore: row.notBefore === null ? null : isoText(row.notBefore) };
-}
-
-function dated<T extends { effectiveAt: Instant }>(row: T) {
-  return { ...row, effectiveAt: isoText(row.effectiveAt) };
-}
-
 async function markRequestsPosted(tx: Tx, ids: readonly string[], at: Instant): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
@@ -230,17 +199,12 @@ export async function insertPostingRequests(
 ): Promise<void> {
   if (requests.length === 0) return;
   const rows = requests.map(({ seen, ...row }) => ({
-    ...dated(row),
-    seenAt: seen ? isoText(seen.at) : null,
-    seenVersion: seen ? seen.version : null,
+    ...row,
+    seenAt: seen?.at ?? null,
+    seenVersion: seen?.version ?? null,
+    requestedAt,
   }));
   await tx.sql`
-    insert into tallyhook.posting_requests (id, kind, account, counter, amount, effective_at,
-      effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at)
-    select id, kind, account, counter, amount, "effectiveAt", "effectiveBasis", "requestedBy",
-      reason, reverses, "seenAt", "seenVersion", ${isoText(requestedAt)}::timestamptz
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, account text,
-      counter text, amount numeric, "effectiveAt" timestamptz, "effectiveBasis" text,
-      "requestedBy" text, reason text, reverses text, "seenAt" timestamptz, "seenVersion" bigint)
+    insert into tallyhook.posting_requests ${rowsOf(tx.sql, postingRequests, rows)}
     on conflict (id) do nothing`;
 }

@@ -1,9 +1,5 @@
 /** Reports of what was done elsewhere, people who decide, and balances as of a time. */
-import {
-  makeDecisions,
-  makeReportedOperations,
-  type Report,
-} from '../../src/operations/operations.ts';
+import { makeDecisions, type Report } from '../../src/operations/operations.ts';
 import { makeDrifts, type ProposalInput } from '../../src/reconciler/reconciler.ts';
 import { reportOf } from '../ledger/builders.ts';
 import { PLAIN } from '../ledger/fixture.ts';
@@ -25,19 +21,10 @@ export function giveOf(addr: string, amount: bigint, occurredAt: number): Report
       });
 }
 
-export function lateReports({ database, clock, ids, outbox, metrics }: Rig) {
-  const reports = makeReportedOperations({
-    db: database.db,
-    clock,
-    ids,
-    outbox,
-    metrics,
-    effectSettings: PLAIN,
-    includedInOpenings: async () => new Set(),
-    observe: async () => {},
-  });
-  return (...some: Report[]) => reports.report(some, { owner: 'x', keyId: 'k' });
-}
+export const lateReports =
+  ({ reported }: Rig) =>
+  (...some: Report[]) =>
+    reported.report(some, { owner: 'x', keyId: 'k' });
 
 /** Two owners: one proposes, the other approves. */
 export function makePeople({ database, clock, outbox, metrics, operations }: Rig) {

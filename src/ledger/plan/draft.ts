@@ -20,10 +20,7 @@ export interface Original
 type Transaction = typeof transactions.$inferSelect;
 
 /** A transaction without its number. */
-export interface Draft
-  extends Omit<Transaction, 'id' | 'kind' | 'batchId' | 'recordedAt' | 'entryCount'> {
-  /** That of its write, or of the request. */
-  kind: string;
+export interface Draft extends Omit<Transaction, 'id' | 'batchId' | 'recordedAt' | 'entryCount'> {
   effects: readonly Effect[];
 }
 
@@ -122,7 +119,8 @@ export function planPosting(
   plan: Plan,
   time = effectiveTimeOf(operation),
 ): void {
-  const { kind } = operation;
+  // No other write has effects.
+  const kind = operation.kind as Draft['kind'];
   const posting = timesPosted + 1;
   plan.drafts.push({ ...draftOf(operation), kind, posting, effects, ...time });
   correctOpenings(operation, timesPosted, effects, openings, plan);
