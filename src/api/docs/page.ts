@@ -59,6 +59,7 @@ export function docsPage(document: object, url: string): Html {
     Object.entries(methods).map(([method, operation]): Route => ({ method, path, operation })),
   );
   const tags = [...new Set(routes.map(tagOf))];
+  const parts = [...tags, 'webhooks', 'schemas'];
   const { schemas } = components;
   const context = { url, schemas };
   return html`<!doctype html>
@@ -75,7 +76,7 @@ export function docsPage(document: object, url: string): Html {
 <div id="app">
 <header class="head"><a class="brand" href="/">${info.title}</a>
 <nav aria-label="Parts of the API"><div class="group">
-${[...tags, 'webhooks', 'schemas'].map((tag) => html`<a href="#${tag}">${tag}</a> `)}</div></nav></header>
+${parts.map((part) => html`<a href="#${part}">${part}</a> `)}</div></nav></header>
 <main class="view docs">
 <div class="view-head"><h1>API</h1><a href="/api/openapi.json">openapi.json</a></div>
 <p class="lead">${info.description}</p>
