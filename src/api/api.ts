@@ -10,13 +10,9 @@ import { docsPage } from './docs/page.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
-import { addAlerts } from './routes/admin/alerts.ts';
-import { addAudit } from './routes/admin/audit.ts';
-import { addDeadlines } from './routes/admin/deadlines.ts';
-import { addFreeze } from './routes/admin/freeze.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
-import { addSettings } from './routes/admin/settings.ts';
+import { addOperating } from './routes/admin/operating.ts';
 import { addStatus } from './routes/admin/status.ts';
 import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
@@ -101,13 +97,12 @@ function refusePath(app: Api, path: string, role: Role): void {
 }
 
 function addRoutes(router: Router, deps: ApiDeps): void {
-  const { db, clock, log, keys, wake, audit, drifts, periods } = deps;
+  const { db, clock, log, wake, drifts, periods } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
   addStatus(router, { db, clock, observer, upstream, staleAfterMs });
   addActivity(router, { db, clock });
-  addDeadlines(router, { upstream, log, wake });
-  addFreeze(router, { operations, wake });
+  addOperating(router, deps);
   addOperations(router, { db });
   addTimeline(router, { db, clock, webhooks });
   addReportedOperations(router, {
@@ -120,7 +115,6 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   });
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });
-  addAlerts(router, { db });
   addWatches(router, { db, observer, log, wake, stopping, bodyBytesMax });
   addWallets(router, { db, clock, staleAfterMs });
   addTokens(router, { db });
@@ -134,7 +128,5 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addReplays(router, { webhooks });
   addReports(router, { reports });
   addPeriods(router, { db, periods, wake });
-  addKeys(router, { keys });
-  addAudit(router, { audit });
-  addSettings(router, deps);
+  addKeys(router, deps);
 }

@@ -11,12 +11,13 @@ import { Failure } from '../kernel/errors.ts';
 import type { DrainableServer } from '../kernel/http-server.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
+import type { Keys } from '../keys/keys.ts';
 import { setFeeRules } from '../ledger/ledger.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../reports/reports.ts';
+import { SCOPES } from '../resources/key.ts';
 import type { Role } from '../resources/status.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
-import { ensureAdminKey } from './config/secrets.ts';
 import { cronJobs, ledgerSettings } from './config/stage-settings.ts';
 import { type Database, openDatabase } from './database.ts';
 import { makeHttpServer } from './server.ts';
@@ -169,4 +170,15 @@ function once(work: () => Promise<void>): () => Promise<void> {
     done ??= work();
     return done;
   };
+}
+
+/** Ensures that a key with every scope exists; returns it if it was generated now. */
+async function ensureAdminKey(keys: Keys, config: Config): Promise<string | undefined> {
+  if (config.adminKey) {
+    await keys.ensureAdmin(config.adminKey);
+    return undefined;
+  }
+  if ((await keys.list()).length > 0) return undefined;
+  const { secret } = await keys.create({ name: 'admin', owner: 'admin', scopes: SCOPES });
+  return secret;
 }

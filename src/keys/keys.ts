@@ -19,7 +19,7 @@ import { keys } from './tables.ts';
 
 export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 export { type Audit, type AuditEntry, makeAudit, pruneAudit } from './audit.ts';
-export { checkLimits, dayLimitOf, keyLimitsSchema, type LimitedWrite } from './limits.ts';
+export { checkLimits, dayLimitOf, keyLimitsSchema } from './limits.ts';
 
 export type Key = Row<typeof key>;
 

@@ -30,7 +30,6 @@ export {
   markProcessed,
   newestScan,
   newestScans,
-  type ObservationCursor,
   releaseObservation,
   type StoredObservation,
   type UnprocessedObservation,
@@ -38,7 +37,7 @@ export {
 export type { ObserverSettings } from './polls.ts';
 export { makeQuotaStore } from './quota.ts';
 export { findListedAt } from './scans/listing.ts';
-export { requestScan, type ScanRecord } from './scans/scans.ts';
+export { requestScan } from './scans/scans.ts';
 export type { PollIntervals } from './schedule/intervals.ts';
 export { deletePollMinutes, listPollActivity } from './schedule/minutes.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
@@ -52,11 +51,10 @@ export {
   deleteFinished,
   expedite,
   listLastRecords,
-  type ObserverBacklog,
   type TargetRef,
   targetName,
 } from './targets.ts';
-export { listWatches, type Watch, type Watches } from './watches.ts';
+export { listWatches } from './watches.ts';
 
 export interface Observer extends Watches {
   /**

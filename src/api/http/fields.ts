@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import { isAddress, isTxHash } from '../../kernel/addresses.ts';
 import { DIGITS_MAX } from '../../kernel/amounts.ts';
-import { type Instant, isoText, parseInstant } from '../../kernel/clock.ts';
+import { type Instant, parseInstant } from '../../kernel/clock.ts';
 import { type IdPrefix, isId } from '../../kernel/ids.ts';
 
 export const decimal = z
@@ -24,9 +24,6 @@ export const positiveDecimalInput = decimalInput.refine(
   (value) => value > 0n,
   'must be more than zero',
 );
-
-/** Any JSON document, such as evidence. */
-export const anyJson = z.unknown();
 
 export const instant = z
   .string()
@@ -67,12 +64,6 @@ export function idInput(prefix: IdPrefix) {
     .string()
     .refine((text) => isId(prefix, text), `must be an id that starts with ${prefix}_`)
     .openapi({ example: `${prefix}_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b` });
-}
-
-export function instantText(at: Instant): string;
-export function instantText(at: Instant | null): string | null;
-export function instantText(at: Instant | null): string | null {
-  return at === null ? null : isoText(at);
 }
 
 /** The origin of a URL, whose path and query may be secret; empty for what is no URL. */

@@ -9,9 +9,7 @@ import { parse } from 'yaml';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
-import { bucketKeysOf } from './bucket-keys.ts';
 import { type EffectiveSetting, effectiveSettings } from './effective.ts';
-import { nearest } from './nearest.ts';
 import { DEFINED, type Settings, settingsSchema, treeOf, VARIABLES } from './settings.ts';
 
 export interface Config extends Settings {
@@ -241,4 +239,54 @@ function deepFreeze<T extends object>(value: T): T {
     if (isPlain(item) || Array.isArray(item)) deepFreeze(item);
   }
   return Object.freeze(value);
+}
+
+/**
+ * Undefined without a bucket.
+ * @param variable the value of an environment variable
+ * @throws Failure `bad_setting` for a bucket without its address or keys, or beside a folder
+ */
+function bucketKeysOf(
+  { reports }: Settings,
+  variable: (name: string) => string | undefined,
+): BucketKeys | undefined {
+  const { folder, bucket } = reports.delivery;
+  if (bucket.name === null) return undefined;
+  const refuse = (name: string, expected: string): never => {
+    throw bad(name, expected);
+  };
+  const needed = (name: string) =>
+    variable(name) ?? refuse(name, 'set for reports.delivery.bucket.name');
+  if (folder !== null)
+    refuse('reports.delivery.folder', 'null while reports are delivered to a bucket');
+  if (bucket.endpoint === null)
+    refuse(
+      'reports.delivery.bucket.endpoint',
+      'a URL such as https://s3.eu-central-1.amazonaws.com',
+    );
+  return {
+    accessKeyId: needed('AWS_ACCESS_KEY_ID'),
+    secretAccessKey: needed('AWS_SECRET_ACCESS_KEY'),
+    sessionToken: variable('AWS_SESSION_TOKEN'),
+  };
+}
+
+/** The name that a misspelt one was probably meant to be. */
+function nearest(name: string, known: readonly string[]): string {
+  const sorted = [...known].sort((a, b) => distance(name, a) - distance(name, b));
+  return sorted[0] ?? '';
+}
+
+/** Levenshtein distance. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
 }

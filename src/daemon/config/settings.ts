@@ -5,10 +5,10 @@
  */
 import { z } from 'zod';
 import { FEE_MODES } from '../../operations/operations.ts';
+import { SCOPES } from '../../resources/key.ts';
 import { REPORT_FORMATS } from '../../resources/reports/report.ts';
 import { ROLES } from '../../resources/status.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
-import { oidc } from './oidc.ts';
 
 const ms = z
   .number()
@@ -37,6 +37,28 @@ const feeRules = z
     const times = changes.map(({ from }) => Date.parse(from));
     return times.every((time, i) => i === 0 || time > (times[i - 1] ?? time));
   }, 'each rule must have a later from than the one before it');
+
+const shortText = z.string().min(1).max(200);
+const PLAIN = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/;
+const secureUrl = z.url().refine((value) => value.startsWith('https:') || PLAIN.test(value), {
+  message: 'must begin with https://, or name this machine',
+});
+
+const oidc = z.strictObject({
+  issuer: secureUrl,
+  client_id: shortText,
+  redirect_url: secureUrl.refine((value) => value.endsWith('/sign-in/callback'), {
+    message: 'must be the address of the console followed by /sign-in/callback',
+  }),
+  requested: z
+    .array(shortText)
+    .refine((names) => names.includes('openid'), { message: 'must include openid' })
+    .default(['openid', 'email']),
+  owner_claim: shortText.default('email'),
+  groups_claim: shortText.default('groups'),
+  groups: z.record(shortText, z.array(z.enum(SCOPES)).min(1)),
+  key_hours: z.number().positive().max(168).default(12),
+});
 
 /** An environment variable that overrides a setting. */
 export interface Variable {

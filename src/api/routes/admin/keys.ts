@@ -1,10 +1,14 @@
-/** `/api/keys`: API keys. The secret of a key is part of one response only. */
+/**
+ * `/api/keys` and `/api/audit`: who may do what, and who did. The secret of a key is part of one
+ * response only.
+ */
 import { z } from '@hono/zod-openapi';
 import { keyLimitsSchema } from '../../../keys/keys.ts';
+import { auditEntry } from '../../../resources/audit-entry.ts';
 import { createdKey, key, SCOPES } from '../../../resources/key.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instantInput, textInput } from '../../http/fields.ts';
-import { idPosition, paging } from '../../http/pages.ts';
+import { idPosition, numberPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 
 const keyInput = z.strictObject({
@@ -22,7 +26,7 @@ const keyInput = z.strictObject({
 
 const base = { tag: 'keys', scope: 'admin' as const };
 
-export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
+export function addKeys(router: Router, { keys, audit }: Pick<ApiDeps, 'keys' | 'audit'>): void {
   router.listOf({
     ...base,
     path: '/api/keys',
@@ -57,5 +61,15 @@ export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
     request: z.object({ params: z.object({ id: idInput('key') }) }),
     response: 'The key is revoked',
     handle: ({ params }) => keys.revoke(params.id),
+  });
+  router.listOf({
+    ...base,
+    path: '/api/audit',
+    summary: 'List what was changed through the API, newest first',
+    request: z.object({ query: z.strictObject(paging) }),
+    items: auditEntry,
+    parsePosition: numberPosition,
+    list: (_, { after: before, limit }) => audit.list({ before, limit }),
+    position: ({ n }) => n,
   });
 }

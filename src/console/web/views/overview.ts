@@ -2,14 +2,14 @@
 
 import type { Shown } from '../../../resources/resource.ts';
 import type { status } from '../../../resources/status.ts';
-import { useData } from '../kit/api.ts';
+import { call, useData } from '../kit/api.ts';
+import { Order, REASON } from '../kit/dialog.ts';
 import { Card, Facts, Failed, Pending, State, Table, Time, type Tone } from '../kit/elements.ts';
 import { countText, durationText, wordsOf } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 import type { ViewProps } from '../pages.ts';
 import { ActivityCard } from './activity.ts';
 import { AlertsCard } from './alerts.ts';
-import { Freeze } from './freeze.ts';
 import { REPORT_COLUMNS, type Report } from './ledger/reports.ts';
 
 type Status = Shown<typeof status>;
@@ -139,6 +139,27 @@ export default function Overview(_: ViewProps) {
       <//>
     </div>
   </div>`;
+}
+
+/** Stops all writes, and allows them again. */
+function Freeze({ freeze, done }: { freeze: object | null; done: () => void }) {
+  if (freeze)
+    return html`<${Order}
+      label="Allow writes again"
+      text="Writes of apps are accepted again, and queued ones are sent."
+      fields=${[REASON]}
+      order=${(values: object) => call('POST', '/api/unfreeze', values)}
+      done=${done}
+    />`;
+  return html`<${Order}
+    label="Freeze writes"
+    kind="danger"
+    text="No write of any app is accepted or sent until it is released. Reads, polls, webhooks and
+      reports go on."
+    fields=${[REASON]}
+    order=${(values: object) => call('POST', '/api/freeze', values)}
+    done=${done}
+  />`;
 }
 
 function ForPeople({ status }: { status: Status }) {
