@@ -1,6 +1,6 @@
 /**
  * The files that the browser loads: our TypeScript with its types stripped, the style sheet, and
- * the modules of npm packages as they are.
+ * the modules of npm packages; code of ours without any comment, theirs without lines of them.
  */
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
@@ -34,7 +34,9 @@ export function findAssets(): Map<string, () => Asset> {
     return main.slice(0, main.lastIndexOf(join('node_modules', name)));
   };
   const read = (file: string) =>
-    readFileSync(join(folderOf(file), 'node_modules', file), 'utf8').replace(SOURCE_MAP, '');
+    readFileSync(join(folderOf(file), 'node_modules', file), 'utf8')
+      .replace(SOURCE_MAP, '')
+      .replace(LINES_OF_COMMENT, '');
   const modulesOf = (folder: string, place = ''): [string, () => Asset][] =>
     globSync('**/*.ts', { cwd: folder }).map((path) => [
       `${place}${path}`,
@@ -73,12 +75,19 @@ function moduleOf(file: string, path: string): string {
   );
 }
 
-/** Without the warning of Node that the function is experimental, which each start would print. */
+/** Licences stand in blocks, and stay in what is not ours. */
+const LINES_OF_COMMENT = /^[ \t]*\/\/.*\n/gm;
+
+/** Types leave blanks, which are removed with the comments. */
 function withoutTypes(source: string): string {
+  const code = source.replace(/^ *\/\*\*[\s\S]*?\*\/\n/gm, '').replace(LINES_OF_COMMENT, '');
   const emitWarning = process.emitWarning;
+  // The function is experimental, of which each start would warn.
   process.emitWarning = () => {};
   try {
-    return stripTypeScriptTypes(source);
+    return stripTypeScriptTypes(code)
+      .replace(/ +$/gm, '')
+      .replace(/\n{2,}/g, '\n');
   } finally {
     process.emitWarning = emitWarning;
   }
