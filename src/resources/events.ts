@@ -24,6 +24,8 @@ import {
   text,
 } from './fields.ts';
 import { operationData } from './operation.ts';
+import { PERIOD_STATES, period } from './period.ts';
+import { SERVICE_STATES } from './status.ts';
 
 export interface EventDefinition<F extends Fields = Fields> {
   readonly description: string;
@@ -128,8 +130,8 @@ const driftData = {
 
 const service = {
   service: oneOf(['upstream']),
-  previous: nullable(word('active')),
-  current: word('maintenance'),
+  previous: nullable(oneOf(SERVICE_STATES, undefined, { example: 'active' })),
+  current: oneOf(SERVICE_STATES, undefined, { example: 'maintenance' }),
   start: nullable(word('2026-01-31T10:00:00.000Z', 'The announced start; UTC is assumed')),
   start_text: nullable(word('2026-01-31 10:00:00', 'As the service wrote it')),
   end: nullable(word('2026-01-31T12:00:00.000Z', 'The announced end; UTC is assumed')),
@@ -153,13 +155,14 @@ const alert = {
   raised_at: instant(),
 };
 
-const period = {
+const { period_from, period_to, report_id, report_hash, chain_head } = period.fields;
+const periodData = {
   period_id: id('per'),
-  period_from: instant(undefined, { example: '2026-01-01T00:00:00.000Z' }),
-  period_to: instant('Exclusive', { example: '2026-02-01T00:00:00.000Z' }),
-  report_id: id('rep'),
-  hash: word('5f'.repeat(32), 'SHA-256 of the content of the report'),
-  chain_head: nullable(word(CHAIN_HEAD)),
+  period_from: { ...period_from, example: '2026-01-01T00:00:00.000Z' },
+  period_to: { ...period_to, example: '2026-02-01T00:00:00.000Z' },
+  report_id,
+  hash: { ...report_hash, example: '5f'.repeat(32) },
+  chain_head: nullable({ ...chain_head, example: CHAIN_HEAD }),
   link: word(`/api/reports/rep_${UUID}`),
 };
 
@@ -417,13 +420,13 @@ export const EVENTS = {
     ),
   }),
   'period.closed': event('A period was closed with its report; another owner signs it.', {
-    ...period,
+    ...periodData,
     closed_by: word('ann'),
     signed_off: number(0, 'Open items that were signed off at the close'),
   }),
   'period.reopened': event('A closed or signed period was reopened.', {
-    ...period,
-    previous: word('signed'),
+    ...periodData,
+    previous: oneOf(PERIOD_STATES, undefined, { example: 'signed' }),
     reopened_by: word('bob'),
     reason: word('receipt 17'),
   }),

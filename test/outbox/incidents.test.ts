@@ -25,7 +25,7 @@ it('Each incident is logged once by one of several daemons, without the URL of a
   expect(lines).toEqual([]);
 
   const maintenance = {
-    service: 'upstream' as const,
+    service: 'upstream',
     previous: 'active',
     current: 'maintenance',
     start: null,
@@ -33,7 +33,7 @@ it('Each incident is logged once by one of several daemons, without the URL of a
     end: '2026-01-10T02:00:00Z',
     end_text: null,
     message: 'an upgrade',
-  };
+  } as const;
   const drift = {
     drift_id: 'drf_1',
     addr: '0x1',
