@@ -14,13 +14,11 @@ import {
   oneOf,
   text,
 } from './fields.ts';
+import { VERDICTS } from './reports/content.ts';
 import { resource } from './resource.ts';
 
 export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
 export type PeriodState = (typeof PERIOD_STATES)[number];
-
-/** `breaks` while the report has open differences. */
-export const PERIOD_VERDICTS = ['balanced', 'breaks'] as const;
 
 export const period = resource(
   'Period',
@@ -91,7 +89,7 @@ export const periodClose = resource('PeriodClose', {
   period: nullable(object(period, 'Null after a dry run')),
   period_from: instant(),
   period_to: instant(),
-  verdict: oneOf(PERIOD_VERDICTS),
+  verdict: oneOf(VERDICTS),
   breaks: count(),
   obstacles: list(document(obstacle), 'What prevents the close'),
 });
