@@ -220,3 +220,67 @@ function isWithin(
 ): boolean {
   return from <= windowTo && (windowFrom === null || to >= windowFrom - readLagMs);
 }
+
+/** A series of equal polls: when the first and the last one began and ended. */
+interface PollSeries {
+  unchangedSince: Instant;
+  firstEndedAt: Instant;
+  startedAt: Instant;
+  endedAt: Instant;
+}
+
+/** What must have hidden late changes from the polls, and between which polls that was. */
+export interface Hidden {
+  /** The first of them, and when it took effect. */
+  operationId: string;
+  at: Instant;
+  amount: bigint;
+  windowFrom: Instant;
+  windowTo: Instant;
+}
+
+/** What is known of a wallet since the late changes took effect. */
+interface Since {
+  /** The newest first. */
+  polls: readonly PollSeries[];
+  /** Of drifts, the longest first. */
+  windows: readonly Pick<Hidden, 'windowFrom' | 'windowTo'>[];
+  readLagMs: number;
+  /** A poll that did not show the changes. */
+  quietAt: Instant;
+}
+
+/**
+ * What hid late changes, whose times are known, from the polls since. It happened between the same
+ * two polls, before or after the change that it hid. Within a series of equal polls only the first
+ * and the last are known, so there it counts as later. The polls in the window of a drift only
+ * bounded the balance, so what hid a change in it happened anywhere in the window. Changes of one
+ * window are hidden together: no poll tells them apart.
+ */
+export function hiddenBy(
+  late: readonly LateChange[],
+  { polls, windows, readLagMs, quietAt }: Since,
+): Hidden[] {
+  const betweenPolls = (at: Instant) => {
+    const shownFrom = at + readLagMs;
+    const next = polls.findLastIndex(({ startedAt }) => startedAt >= shownFrom);
+    const first = polls[next];
+    if (!first) return { windowFrom: at, windowTo: quietAt };
+    if (first.unchangedSince < shownFrom) return { windowFrom: at, windowTo: first.endedAt };
+    const windowFrom = Math.min(at, polls[next + 1]?.startedAt ?? at);
+    return { windowFrom, windowTo: first.firstEndedAt };
+  };
+  const windowOf = (at: Instant) => {
+    const polled = betweenPolls(at);
+    const drift = windows.find(({ windowFrom, windowTo }) => windowFrom <= at && at <= windowTo);
+    return drift && drift.windowTo > polled.windowTo ? drift : polled;
+  };
+  const hidden: Hidden[] = [];
+  for (const { operationId, amount, to: at } of late.toSorted((a, b) => a.to - b.to)) {
+    const { windowFrom, windowTo } = windowOf(at);
+    const joint = hidden.find((one) => one.windowFrom === windowFrom && one.windowTo === windowTo);
+    if (joint) joint.amount -= amount;
+    else hidden.push({ operationId, at, amount: -amount, windowFrom, windowTo });
+  }
+  return hidden.filter(({ amount }) => amount !== 0n);
+}

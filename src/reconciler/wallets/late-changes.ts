@@ -1,8 +1,8 @@
 /**
  * What became known since the wallet was evaluated last: reports, late answers and decisions. Each
  * ends the drift that it explains, in whose window it took effect. A report that the observations
- * since contradict opens a drift at its time, so that the balances as of it stay right: something
- * else took the change back before the next poll.
+ * since contradict opens a drift between the same polls, so that the balances as of any other time
+ * stay right: something else took the change back, or brought about only a part of what they show.
  */
 import type { Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -10,9 +10,18 @@ import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import type { Drift } from '../drifts/drift.ts';
-import { explainedBy, type LateChange, type LateExplanation } from './drift-rule.ts';
+import {
+  explainedBy,
+  type Hidden,
+  hiddenBy,
+  type LateChange,
+  type LateExplanation,
+} from './drift-rule.ts';
 import { close, NEWEST_MAX, newDrift, storeOpened } from './drifts.ts';
 import type { Wallet } from './wallet.ts';
+
+/** Windows of drifts that are read, the longest first. */
+const WINDOWS_MAX = 100;
 
 interface Input {
   before: Wallet | undefined;
@@ -48,12 +57,12 @@ export async function takeLateChanges(
     opened.push({ ...left, assignee: drift.assignee });
   }
   const quietAt = before?.quietAt ?? Number.NEGATIVE_INFINITY;
-  for (const { operationId, amount, from, to } of others) {
-    if (from !== to || to + readLagMs >= quietAt) continue;
-    const windowTo = (await firstPollSince(tx, wallet.key, to + readLagMs)) ?? quietAt;
-    const window = { suspectedAt: to, windowFrom: to, windowTo };
-    const range = { min: -amount, max: -amount };
-    const drift = newDrift(deps, wallet, { observation, now, range }, window);
+  const hidden = others.filter(({ from, to }) => from === to && to + readLagMs < quietAt);
+  for (const one of await listHidden(tx, wallet.key, hidden, { readLagMs, quietAt })) {
+    const { operationId, amount, at, ...window } = one;
+    const range = { min: amount, max: amount };
+    const input = { observation, now, range };
+    const drift = newDrift(deps, wallet, input, { suspectedAt: at, ...window });
     drift.evidence = { ...(drift.evidence as object), contradicts: operationId };
     opened.push(drift);
   }
@@ -62,15 +71,23 @@ export async function takeLateChanges(
   return { drifts: [...drifts.filter((drift) => !closed.has(drift)), ...opened], late: events };
 }
 
-/**
- * When the first of the newest observations that began at the instant or later was answered. Of a
- * series of equal polls only the first and the last are known.
- */
-async function firstPollSince(tx: Tx, key: string, since: Instant): Promise<Instant | undefined> {
+/** What hid these changes, by the newest polls that showed the wallet and by all its drifts. */
+async function listHidden(
+  tx: Tx,
+  key: string,
+  changes: readonly LateChange[],
+  { readLagMs, quietAt }: { readLagMs: number; quietAt: Instant },
+): Promise<Hidden[]> {
+  if (changes.length === 0) return [];
   const newest = await listObservations(tx, `wallet:${key}`, NEWEST_MAX);
-  const first = newest.findLast((one) => one.result === 'seen' && one.startedAt >= since);
-  if (!first) return undefined;
-  return first.unchangedSince >= since ? first.firstEndedAt : first.endedAt;
+  const polls = newest.filter(({ result }) => result === 'seen');
+  const times = changes.map(({ to }) => to);
+  const windows = await tx.sql<{ windowFrom: Instant; windowTo: Instant }[]>`
+    select window_from, window_to from tallyhook.drifts
+    where wallet_key = ${key} and window_from <= ${isoText(Math.max(...times))}::timestamptz
+      and window_to >= ${isoText(Math.min(...times))}::timestamptz
+    order by window_to - window_from desc, id limit ${WINDOWS_MAX}`;
+  return hiddenBy(changes, { polls, windows, readLagMs, quietAt });
 }
 
 function windowOf({ suspectedAt, windowFrom, windowTo }: Drift) {

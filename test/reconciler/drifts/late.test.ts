@@ -118,6 +118,29 @@ describe('What becomes known late', () => {
     expect(await asOf(rig, addr, before)).toBe(100n);
   });
 
+  it('A report of a part of what took back a drift leaves the rest between the same polls', async () => {
+    const addr = await rig.opened(100n);
+    await change(addr, 80n);
+    const before = rig.clock.now();
+    // Two changes of 10 before the next poll, of which the second one is reported.
+    rig.clock.advance(10_000);
+    const first = rig.clock.now();
+    rig.clock.advance(10_000);
+    const second = rig.clock.now();
+    const after = await change(addr, 100n);
+    expect(await driftsOf(addr)).toEqual(['-20 returned']);
+    await report(giveOf(addr, 10n, second));
+    await rig.observe(addr, 100n);
+    expect(await driftsOf(addr)).toEqual(['-20 returned', '-10 open']);
+    const [rest] = await rig.drifts(addr);
+    expect(rest?.windowFrom).toBeLessThan(before);
+    expect(rest?.windowTo).toBeGreaterThanOrEqual(after);
+    await report(giveOf(addr, 10n, first));
+    await rig.observe(addr, 100n);
+    expect(await driftsOf(addr)).toEqual(['-20 returned', '-10 explained', '-20 open']);
+    expect(await asOf(rig, addr, rig.clock.now())).toBe(120n);
+  });
+
   it('A return in full ends the older of two equal drifts', async () => {
     const addr = await rig.opened(100n);
     await change(addr, 50n);
@@ -147,7 +170,7 @@ describe('What becomes known late', () => {
     const [back] = await rig.drifts(addr);
     await people.end(must(back, 'drift').id, {});
     await rig.observeSeries(addr, 0n, 0n);
-    expect(await driftsOf(addr)).toEqual(['50 explained', '-50 linked', '-50 booked']);
+    expect(await driftsOf(addr)).toEqual(['-50 linked', '50 explained', '-50 booked']);
     expect(await rig.drifts(addr)).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   driftStep,
   explainedBy,
+  hiddenBy,
   type LateChange,
   type OpenDrift,
   totalOf,
@@ -514,5 +515,91 @@ describe('What changes that became known late explain (read lag 1,000)', () => {
     ).toEqual(found);
     expect(result.others.map(({ operationId }) => operationId)).toEqual(others);
     for (const { drift: one } of result.explained) expect(drifts).toContain(one);
+  });
+});
+
+describe('What hid late changes from the polls since (read lag 1,000)', () => {
+  /** Equal polls of 10 ms each; the first began and the last began at these times. */
+  const series = (first: number, last = first) => ({
+    unchangedSince: at(first),
+    firstEndedAt: at(first + 10),
+    startedAt: at(last),
+    endedAt: at(last + 10),
+  });
+  const late = (operationId: string, amount: bigint, ms: number): LateChange => ({
+    operationId,
+    amount,
+    from: at(ms),
+    to: at(ms),
+  });
+  const quietAt = at(90_000);
+  /** Of a drift whose amount only the poll at its end showed. */
+  const windows = [{ windowFrom: at(50_000), windowTo: at(60_000) }];
+  type Found = [by: string, amount: bigint, window: [number, number]][];
+
+  it.each<[string, ReturnType<typeof series>[], LateChange[], Found]>([
+    [
+      'Between two polls that differ it was before or after the change',
+      [series(30_000, 40_000), series(10_000, 20_000)],
+      [late('x', 5n, 25_000)],
+      [['x', -5n, [20_000, 30_010]]],
+    ],
+    [
+      'A poll within the read lag need not show the change',
+      [series(25_999), series(30_000), series(10_000, 20_000)].toSorted(
+        (a, b) => b.startedAt - a.startedAt,
+      ),
+      [late('x', 5n, 25_000)],
+      [['x', -5n, [25_000, 30_010]]],
+    ],
+    [
+      'Within a series only its last poll is known to be later',
+      [series(10_000, 40_000)],
+      [late('x', 5n, 25_000)],
+      [['x', -5n, [25_000, 40_010]]],
+    ],
+    [
+      'Before the first known poll',
+      [series(30_000)],
+      [late('x', 5n, 25_000)],
+      [['x', -5n, [25_000, 30_010]]],
+    ],
+    ['After the last known poll', [], [late('x', 5n, 25_000)], [['x', -5n, [25_000, 90_000]]]],
+    [
+      'Changes between the same polls are hidden together',
+      [series(30_000), series(20_000)],
+      [late('y', 3n, 26_000), late('x', 5n, 25_000)],
+      [['x', -8n, [20_000, 30_010]]],
+    ],
+    [
+      'Changes between the same polls that cancel out are not hidden',
+      [series(30_000), series(20_000)],
+      [late('x', 5n, 25_000), late('y', -5n, 26_000)],
+      [],
+    ],
+    [
+      'Changes between other polls are hidden by something else',
+      [series(30_000), series(20_000), series(10_000)],
+      [late('x', 5n, 15_000), late('y', -5n, 25_000)],
+      [
+        ['x', -5n, [10_000, 20_010]],
+        ['y', 5n, [20_000, 30_010]],
+      ],
+    ],
+    [
+      'In the window of a drift polls only bounded the balance, so they tell nothing apart',
+      [series(60_000), series(56_000), series(54_000), series(52_000), series(50_000)],
+      [late('x', 5n, 53_000), late('y', 3n, 55_000)],
+      [['x', -8n, [50_000, 60_000]]],
+    ],
+  ])('%s', (_title, polls, changes, expected) => {
+    const found = hiddenBy(changes, { polls, windows, readLagMs: 1_000, quietAt });
+    expect(
+      found.map(({ operationId, amount, windowFrom, windowTo }) => [
+        operationId,
+        amount,
+        [windowFrom, windowTo],
+      ]),
+    ).toEqual(expected.map(([by, amount, window]) => [by, amount, window.map(at)]));
   });
 });
