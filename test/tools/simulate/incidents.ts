@@ -14,7 +14,7 @@ import { ALL_FAULTS, type Fault } from './faults.ts';
 import { reportChange } from './late-reports.ts';
 import { changeBy, changeWallet, type Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
-import { drawsOf, READ_LAG_MS, rarity, type World } from './world.ts';
+import { drawsOf, READ_LAG_ASSUMED_MS, rarity, type World } from './world.ts';
 import { requestWrite } from './writes.ts';
 
 export interface Window {
@@ -295,25 +295,52 @@ function partsWithout(window: Window, others: readonly Window[]): Window[] {
   return parts.filter((part) => part.until - part.from >= NOTICED_MS);
 }
 
-/** Polls that show it before it must be an event. */
-const SHOWN_POLLS = 3;
+/** Polls that show it before a wallet must be called absent, and the time between two of them. */
+const ABSENT_POLLS = 3;
+const ABSENT_POLL_MS = 60_000;
 
-/** A wallet with a balance that is gone, or withdrawn, is an event. */
+/**
+ * A wallet that is known to hold a balance and is gone, or withdrawn, is an event, as far as polls
+ * showed it. The reads that confirm the absence of another wallet come close together, and refusals
+ * while something else stopped the service say nothing.
+ */
 export async function wrongsOfVanished(
   { db }: World,
   { incidents, refused, polls }: Simulation,
 ): Promise<string[]> {
   const wrongs: string[] = [];
   for (const { key, from, until, how } of incidents.vanished) {
-    const isAbsent = how === 'not found';
-    const shownFrom = isAbsent ? from : from + READ_LAG_MS;
-    const shown = (isAbsent ? refused : polls).get(key) ?? [];
-    if (shown.filter((at) => at > shownFrom && at < until).length < SHOWN_POLLS) continue;
-    const type = isAbsent ? 'wallet.vanished' : 'wallet.status_changed';
+    const seen = polls.get(key) ?? [];
+    const before = incidents.vanished.filter((other) => other.key === key && other.from < from);
+    const backAt = Math.max(...before.map((other) => other.until)) + READ_LAG_ASSUMED_MS;
+    if (!seen.some((at) => at > backAt && at < from)) continue;
+    const within = ({ after, times }: { after: Instant; times: readonly Instant[] }) =>
+      times.filter((at) => at > after && at < until);
+    const isShown =
+      how === 'withdrawn'
+        ? within({ after: from + READ_LAG_ASSUMED_MS, times: seen }).length > 0
+        : spaced(within({ after: from, times: refused.get(key) ?? [] }), incidents.stopped) >=
+          ABSENT_POLLS;
+    if (!isShown) continue;
+    const type = how === 'not found' ? 'wallet.vanished' : 'wallet.status_changed';
     const rows = await db.sql`
       select 1 from tallyhook.events
-      where subject = ${`wallet:${key}`} and recorded_at >= ${isoText(from)} and type = ${type}`;
-    if (rows.length === 0) wrongs.push(`${key} was ${how}: no ${type}`);
+      where subject = ${`wallet:${key}`} and type = ${type} and recorded_at >= ${isoText(from)}
+        and recorded_at < ${isoText(until + NOTICED_MS)}`;
+    if (rows.length === 0) wrongs.push(`${key} was ${how} from ${isoText(from)}: no ${type}`);
   }
   return wrongs;
+}
+
+/** How many of the instants are outside the windows and so far from each other. */
+function spaced(times: readonly Instant[], windows: readonly Window[]): number {
+  let last = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  for (const at of times) {
+    if (at < last + ABSENT_POLL_MS) continue;
+    if (windows.some(({ from, until }) => from <= at && at <= until)) continue;
+    last = at;
+    count += 1;
+  }
+  return count;
 }
