@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { LIBRARIES, libraryPath } from './shell.ts';
 
@@ -37,11 +37,14 @@ export function findAssets(): Map<string, () => Asset> {
     readFileSync(join(folderOf(file), 'node_modules', file), 'utf8')
       .replace(SOURCE_MAP, '')
       .replace(LINES_OF_COMMENT, '');
-  const modulesOf = (folder: string, place = ''): [string, () => Asset][] =>
-    globSync('**/*.ts', { cwd: folder }).map((path) => [
-      `${place}${path}`,
-      once(() => assetOf(SCRIPT, moduleOf(join(folder, path), path))),
-    ]);
+  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, () => Asset] => [
+    path,
+    once(() => assetOf(SCRIPT, moduleOf(join(WEB, path), path))),
+  ]);
+  const resource = (file: string): [string, () => Asset] => {
+    const path = `resources/${relative(RESOURCES, file)}`;
+    return [path, once(() => assetOf(SCRIPT, moduleOf(file, path)))];
+  };
   const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
     libraryPath(name),
     once(() => assetOf(SCRIPT, read(file))),
@@ -51,8 +54,8 @@ export function findAssets(): Map<string, () => Asset> {
     return assetOf('text/css; charset=utf-8', texts.join('\n'));
   });
   return new Map([
-    ...modulesOf(WEB),
-    ...modulesOf(RESOURCES, 'resources/'),
+    ...own,
+    ...importedBy(own.map(([path]) => join(WEB, path))).map(resource),
     ...libraries,
     ['style.css', style],
   ]);
@@ -65,6 +68,21 @@ function once(make: () => Asset): () => Asset {
     return made;
   };
 }
+
+/** The files of `resources/` that these load, with what they load in turn. */
+function importedBy(files: readonly string[], found = new Set<string>()): string[] {
+  for (const file of files) {
+    const imports = readFileSync(file, 'utf8').matchAll(IMPORT);
+    const loaded = [...imports].map(([, path = '']) => join(dirname(file), path));
+    const more = loaded.filter((one) => one.startsWith(RESOURCES) && !found.has(one));
+    for (const one of more) found.add(one);
+    importedBy(more, found);
+  }
+  return [...found];
+}
+
+/** An import of more than types. */
+const IMPORT = /^(?:import|export) (?!type\b)[^;]*? from '(\.[^']+)';$/gm;
 
 /** A module of ours; from pages, those of `resources/` stand beside them. */
 function moduleOf(file: string, path: string): string {
