@@ -47,7 +47,10 @@ export function findAssets(): Map<string, () => Asset> {
   };
   const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
     libraryPath(name),
-    once(() => assetOf(SCRIPT, read(file))),
+    once(() => {
+      const text = read(file);
+      return assetOf(SCRIPT, file.includes('.iife.') ? `${text}\nexport default uPlot;` : text);
+    }),
   ]);
   const style = once(() => {
     const texts = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];

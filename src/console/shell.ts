@@ -5,7 +5,8 @@ export const LIBRARIES = {
   preact: 'preact/dist/preact.mjs',
   'preact/hooks': 'preact/hooks/dist/hooks.mjs',
   htm: 'htm/dist/htm.mjs',
-  uplot: 'uplot/dist/uPlot.esm.js',
+  // Its module is not minified; this one is a script, which exports nothing by itself.
+  uplot: 'uplot/dist/uPlot.iife.min.js',
 };
 
 /** The path under `/console/` of a library. */
