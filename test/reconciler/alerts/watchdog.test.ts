@@ -104,6 +104,7 @@ describe('An operation that does not settle', () => {
     await rig.accept(id);
     await rig.polled(1_300_000);
     const { promise: checked, resolve: settleNow } = Promise.withResolvers<void>();
+    const { promise: moving, resolve: hasMoved } = Promise.withResolvers<void>();
     const settled = rig.db.begin(async (tx) => {
       const at = rig.clock.now();
       const settling = { id, to: 'settled', at, cause: 'a balance', settledAt: at } as const;
@@ -112,8 +113,10 @@ describe('An operation that does not settle', () => {
         tx,
         moved.map((one) => endedEvent(one, at)),
       );
+      hasMoved();
       await checked;
     });
+    await moving;
     const check = rig.check();
     await untilOneWaits(rig.database.owner);
     settleNow();
