@@ -11,10 +11,11 @@
  *   the later of these;
  * - what must have taken back a reported change that no poll showed, and returned: at any time;
  * - several changes that others did not report, and that became one drift or that no two polls in a
- *   row tell apart, since only their sum is known: between the polls before the first and after
- *   the last one any value is right.
+ *   row tell apart, since only their sum is known, even if a report explained it: between the polls
+ *   before the first and after the last one any value is right.
  *
- * Before the first evidence of a wallet nothing is claimed. Every other balance is wrong.
+ * Before the first evidence of a wallet nothing is claimed, nor before its first poll where others
+ * changed it before that and did not report it. Every other balance is wrong.
  */
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { sumOf } from '../../../src/kernel/amounts.ts';
@@ -232,17 +233,18 @@ async function termsOf(world: World, simulation: Simulation): Promise<Term[]> {
   return [...known, ...unseenTerms(simulation)];
 }
 
-/** Changes of a wallet that no two polls in a row tell apart. */
+/** Changes of a wallet that no two polls in a row tell apart, or that its opening contains. */
 function unseenTerms({ outside, polls }: Simulation): Term[] {
   const brackets = outside.filter(isUnreported).map(({ addr, at }) => {
     const key = addressKey(addr);
     const seen = polls.get(key) ?? [];
     const before = seen.findLast((poll) => poll < at) ?? Number.NEGATIVE_INFINITY;
     const after = seen.filter((poll) => poll - READ_LAG_ASSUMED_MS >= at);
-    const until = after[1] ?? Number.POSITIVE_INFINITY;
-    return { key, after: before - READ_LAG_ASSUMED_MS, until };
+    const isInOpening = before === Number.NEGATIVE_INFINITY;
+    const until = after[isInOpening ? 0 : 1] ?? Number.POSITIVE_INFINITY;
+    return { key, after: before - READ_LAG_ASSUMED_MS, until, isInOpening };
   });
-  return brackets.flatMap((bracket, n): Term[] => {
+  return brackets.flatMap(({ isInOpening, ...bracket }, n): Term[] => {
     const joint = brackets.filter(
       (other, m) =>
         m !== n &&
@@ -250,7 +252,7 @@ function unseenTerms({ outside, polls }: Simulation): Term[] {
         other.after < bracket.until &&
         bracket.after < other.until,
     );
-    return joint.length === 0 ? [] : [{ ...bracket, ...ANY }];
+    return joint.length > 0 || isInOpening ? [{ ...bracket, ...ANY }] : [];
   });
 }
 
@@ -336,7 +338,8 @@ async function driftTerms({ db }: World, { polls, outside }: Simulation): Promis
         ];
       }
       default:
-        return [];
+        // Something else stands for it now, but its polls still tell the changes not apart.
+        return free ? [{ ...begins, free }] : [];
     }
   });
 }
