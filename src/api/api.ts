@@ -4,7 +4,7 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
-import type { Role } from '../resources/status.ts';
+import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs/page.ts';
 import { answerProblems } from './http/problems.ts';

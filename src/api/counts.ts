@@ -13,8 +13,8 @@ import {
   countVanished,
   type OpenDrifts,
 } from '../reconciler/reconciler.ts';
-import type { QuarantineKind } from '../resources/quarantine.ts';
-import { COUNT_MAX, type Stage } from '../resources/status.ts';
+import { COUNT_MAX, type Stage } from '../resources/admin/status.ts';
+import type { QuarantineKind } from '../resources/operations/quarantine.ts';
 import { countPending } from '../webhooks/webhooks.ts';
 
 /** How far back ended drifts count for their median: 30 days. */

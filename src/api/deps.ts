@@ -12,9 +12,9 @@ import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Periods, Reports } from '../reports/reports.ts';
+import type { setting } from '../resources/admin/setting.ts';
+import type { Role } from '../resources/admin/status.ts';
 import type { Shown } from '../resources/resource.ts';
-import type { setting } from '../resources/setting.ts';
-import type { Role } from '../resources/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 

@@ -153,7 +153,7 @@ function addDaemonRequests(program: Command): void {
     'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z --format html',
     'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
       '    --format xlsx --out november.xlsx',
-  ).action(async (options) => exit((await import('./remote.ts')).createReport(options)));
+  ).action(async (options) => exit((await import('./api/remote.ts')).createReport(options)));
 
   withExamples(
     withRemote(program.command('clear-deadlines'), 'key with the scope admin')
@@ -161,7 +161,7 @@ function addDaemonRequests(program: Command): void {
       .requiredOption('--reason <text>', 'reason, written to the log')
       .option('--json', 'print JSON'),
     'npx tallyhook clear-deadlines --reason "the support of the service has lifted it"',
-  ).action(async (options) => exit((await import('./remote.ts')).clearDeadlines(options)));
+  ).action(async (options) => exit((await import('./api/remote.ts')).clearDeadlines(options)));
 
   withExamples(
     withRemote(program.command('replay'), 'key of the owner of the endpoint, with the scope manage')
@@ -198,7 +198,7 @@ function addDaemonRequests(program: Command): void {
         .requiredOption('--reason <text>', 'reason, stored in the audit log')
         .option('--json', 'print JSON'),
       `npx tallyhook ${name} --reason "${reason}"`,
-    ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
+    ).action(async (options) => exit((await import('./api/remote.ts')).setFreeze(name, options)));
 }
 
 /** Commands for those who develop a receiver of webhooks. */

@@ -9,12 +9,12 @@ import { jsonText, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { type Keys, keyLimitsSchema, makeKeys } from '../keys/keys.ts';
-import { createdKey, type KeyLimits, key, SCOPES, type Scope } from '../resources/key.ts';
+import { createdKey, type KeyLimits, key, SCOPES, type Scope } from '../resources/admin/key.ts';
 import type { Shown } from '../resources/resource.ts';
 import { shower } from '../resources/show.ts';
+import { callDaemon, listAll, type Remote } from './api/remote.ts';
 import { withDatabase } from './installation.ts';
 import { instantOf } from './options.ts';
-import { callDaemon, listAll, type Remote } from './remote.ts';
 
 interface NewKey {
   owner: string;

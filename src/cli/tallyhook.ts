@@ -11,7 +11,7 @@ enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'
 try {
   const { makeProgram } = await import('./commands.ts');
   const program = makeProgram();
-  const { addApiCommands, needsApi } = await import('./api-commands.ts');
+  const { addApiCommands, needsApi } = await import('./api/commands.ts');
   if (needsApi(program, process.argv.slice(2))) await addApiCommands(program);
   await program.parseAsync();
 } catch (error) {

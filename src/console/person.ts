@@ -1,7 +1,7 @@
 /** Who an ID token names, and what that person may do. Pure. */
 import { isOwner } from '../kernel/addresses.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { Scope } from '../resources/key.ts';
+import type { Scope } from '../resources/admin/key.ts';
 
 export interface SignInRule {
   /** Scopes of OpenID Connect that are asked for; `openid` among them. */

@@ -11,7 +11,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
-import type { Scope } from '../resources/key.ts';
+import type { Scope } from '../resources/admin/key.ts';
 import { type Claims, personOf, type SignInRule } from './person.ts';
 
 export interface SignInSettings extends SignInRule {

@@ -8,7 +8,7 @@ import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Role } from '../resources/status.ts';
+import type { Role } from '../resources/admin/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
 import type { IdentityProof } from './identity.ts';

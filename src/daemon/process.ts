@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/log.ts';
-import { ROLES } from '../resources/status.ts';
+import { ROLES } from '../resources/admin/status.ts';
 import { startTracing } from './config/tracing.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 

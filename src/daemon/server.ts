@@ -8,7 +8,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
 import { type DrainableServer, makeServer, type Refusal } from '../kernel/http-server.ts';
 import { jsonText } from '../kernel/json.ts';
-import type { Role } from '../resources/status.ts';
+import type { Role } from '../resources/admin/status.ts';
 
 /** An upload of 100,000 reported operations may take minutes; its headers may not. */
 const LIMITS = {

@@ -7,7 +7,7 @@
 import { Failure } from '../kernel/errors.ts';
 import { type Json, tryParseJson } from '../kernel/json.ts';
 import { checkLimits } from '../keys/keys.ts';
-import type { KeyLimits } from '../resources/key.ts';
+import type { KeyLimits } from '../resources/admin/key.ts';
 import { isJson, membersOf, type Request, textOf, type WriteRoute } from './routes.ts';
 
 /** @throws Failure `member_not_allowed`, `key_limit` */

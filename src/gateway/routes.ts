@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
 import type { WriteFields } from '../operations/operations.ts';
-import type { Kind } from '../resources/operation.ts';
+import type { Kind } from '../resources/operations/operation.ts';
 
 /** The hosts of the service. */
 export type Host = 'base' | 'auth' | 'tx';

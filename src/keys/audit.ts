@@ -5,7 +5,7 @@
 import { asJson, type Db, type Queryable } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
-import type { auditEntry } from '../resources/audit-entry.ts';
+import type { auditEntry } from '../resources/admin/audit-entry.ts';
 import type { Row } from '../resources/resource.ts';
 
 export type AuditEntry = Row<typeof auditEntry>;

@@ -10,7 +10,7 @@ import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import type { Random } from '../kernel/random.ts';
-import { type KeyLimits, type key, SCOPES, type Scope } from '../resources/key.ts';
+import { type KeyLimits, type key, SCOPES, type Scope } from '../resources/admin/key.ts';
 import type { Row } from '../resources/resource.ts';
 import { makeAddressLimit } from './address-limit.ts';
 import { makeCache } from './cache.ts';

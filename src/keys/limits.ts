@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { decimalText, parseWhole, sumOf } from '../kernel/amounts.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { KeyLimits } from '../resources/key.ts';
-import { KINDS, type Kind, NFT_KINDS } from '../resources/operation.ts';
+import type { KeyLimits } from '../resources/admin/key.ts';
+import { KINDS, type Kind, NFT_KINDS } from '../resources/operations/operation.ts';
 
 const decimal = z
   .string()

@@ -1,7 +1,7 @@
 /** API keys, whose secrets are stored as hashes only, and what callers changed with them. */
 import { instant, json, tallyhook } from '../db/columns.ts';
 import { bigint, text } from '../db/drizzle.ts';
-import type { KeyLimits, Scope } from '../resources/key.ts';
+import type { KeyLimits, Scope } from '../resources/admin/key.ts';
 
 /** Owners of keys by their first spelling; no two of them are one by `tallyhook.owner_key`. */
 export const owners = tallyhook.table('owners', { name: text().primaryKey() });

@@ -1,9 +1,9 @@
 /** SQL that reads the ledger: balances, accounts, transactions, token movements, backlog. */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { account, transaction, trialLine } from '../resources/ledger.ts';
+import type { account, transaction, trialLine } from '../resources/ledger/ledger.ts';
+import type { tokenMovement } from '../resources/ledger/token.ts';
 import type { Row } from '../resources/resource.ts';
-import type { tokenMovement } from '../resources/token.ts';
 
 export interface Balance {
   balance: bigint;

@@ -15,8 +15,8 @@ import {
   text,
   uniqueIndex,
 } from '../db/drizzle.ts';
-import { TRANSACTION_KINDS } from '../resources/ledger.ts';
-import { MOVE_KINDS } from '../resources/token.ts';
+import { TRANSACTION_KINDS } from '../resources/ledger/ledger.ts';
+import { MOVE_KINDS } from '../resources/ledger/token.ts';
 
 /** `wallet:<addr>`, `operator:<no>`, `fees`, `collection`, `opening`, `external`. */
 export const accounts = tallyhook.table(

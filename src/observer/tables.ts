@@ -5,7 +5,7 @@
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { boolean, doublePrecision, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
-import type { WatchKind } from '../resources/watch.ts';
+import type { WatchKind } from '../resources/admin/watch.ts';
 import { PRIOR } from './schedule/change-rate.ts';
 
 export const watches = tallyhook.table('watches', {

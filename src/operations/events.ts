@@ -1,7 +1,10 @@
 /** Operations in events and API responses. Pure. */
 import type { Instant, Json } from '../kernel/values.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import { operationData, type operation as operationResource } from '../resources/operation.ts';
+import {
+  operationData,
+  type operation as operationResource,
+} from '../resources/operations/operation.ts';
 import type { Row, Shown } from '../resources/resource.ts';
 import { shower } from '../resources/show.ts';
 import { isFinal, type Operation } from './operation.ts';

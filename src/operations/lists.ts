@@ -2,9 +2,9 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { addressKey, txHashKey } from '../kernel/addresses.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { writeStep } from '../resources/activity.ts';
+import type { writeStep } from '../resources/admin/activity.ts';
 import type { RowOf } from '../resources/fields.ts';
-import type { operation } from '../resources/operation.ts';
+import type { operation } from '../resources/operations/operation.ts';
 import type { Row } from '../resources/resource.ts';
 import { isProposed } from './decisions/decisions.ts';
 import type { Operation } from './operation.ts';

@@ -9,7 +9,7 @@ import {
   type State,
   TOKEN_KINDS,
   writeFields,
-} from '../resources/operation.ts';
+} from '../resources/operations/operation.ts';
 import type { Row } from '../resources/resource.ts';
 
 export {
@@ -19,7 +19,7 @@ export {
   type Outcome,
   type State,
   TOKEN_KINDS,
-} from '../resources/operation.ts';
+} from '../resources/operations/operation.ts';
 
 /** Not sent yet. */
 export const UNSENT_STATES: ReadonlySet<State> = new Set<State>(['recorded', 'queued']);

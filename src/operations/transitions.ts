@@ -5,7 +5,7 @@ import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { resumeSubject } from '../outbox/outbox.ts';
-import type { operationDetail } from '../resources/operation.ts';
+import type { operationDetail } from '../resources/operations/operation.ts';
 import type { Row } from '../resources/resource.ts';
 import { addDuePostings } from './due-postings.ts';
 import { isInLedger, type Operation, type State, sameApp, statesBefore } from './operation.ts';

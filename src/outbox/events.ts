@@ -1,6 +1,6 @@
 /** Events as producers write them, and as they are recorded. */
 import type { Instant } from '../kernel/clock.ts';
-import type { EventData, EventType } from '../resources/events.ts';
+import type { EventData, EventType } from '../resources/delivery/events.ts';
 
 export type EventDraft = {
   [T in EventType]: { type: T; subject: string; occurredAt: Instant; data: EventData<T> };

@@ -5,9 +5,9 @@
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
-import { OUTCOMES } from '../resources/decision.ts';
-import { PRESENCES } from '../resources/token.ts';
-import { VERDICTS } from '../resources/wallet.ts';
+import { PRESENCES } from '../resources/ledger/token.ts';
+import { VERDICTS } from '../resources/ledger/wallet.ts';
+import { OUTCOMES } from '../resources/operations/decision.ts';
 
 export const wallets = tallyhook.table(
   'wallets',

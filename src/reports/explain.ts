@@ -2,8 +2,8 @@
 import type { Db, Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import type { explanation } from '../resources/ledger/wallet.ts';
 import type { Row } from '../resources/resource.ts';
-import type { explanation } from '../resources/wallet.ts';
 
 type Explained = Row<typeof explanation>;
 

@@ -1,5 +1,6 @@
 /** What became of each of many that were acted on at once. */
-import { drift } from './drift.ts';
+
+import { observationAge } from './admin/watch.ts';
 import {
   amount,
   count,
@@ -12,10 +13,10 @@ import {
   optional,
   text,
 } from './fields.ts';
-import { STATES } from './operation.ts';
+import { drift } from './ledger/drift.ts';
+import { STATES } from './operations/operation.ts';
 import { problem } from './problem.ts';
 import { resource } from './resource.ts';
-import { observationAge } from './watch.ts';
 
 export const driftResults = resource('DriftResults', {
   data: list(

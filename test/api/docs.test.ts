@@ -1,6 +1,6 @@
 /** The page of the API at /docs. */
 import { describe, expect, it } from 'vitest';
-import { EVENT_TYPES } from '../../src/resources/events.ts';
+import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { findingsOf, SCREENS } from '../console/browsing.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { openApi, startServer, useApi } from './rig.ts';

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/api/http/schemas.ts';
 import { findEvent, sequence } from '../../src/outbox/outbox.ts';
-import { bodyOf } from '../../src/resources/event.ts';
-import { EVENT_TYPES } from '../../src/resources/events.ts';
+import { bodyOf } from '../../src/resources/delivery/event.ts';
+import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 

@@ -26,8 +26,8 @@ import {
 } from '../../src/operations/operations.ts';
 import { makeDrifts, makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makePeriods, makeReports } from '../../src/reports/reports.ts';
-import type { Scope } from '../../src/resources/key.ts';
-import { ROLES } from '../../src/resources/status.ts';
+import type { Scope } from '../../src/resources/admin/key.ts';
+import { ROLES } from '../../src/resources/admin/status.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';

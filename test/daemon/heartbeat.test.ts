@@ -6,7 +6,7 @@ import { databaseClock } from '../../src/db/clock/clock.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { ROLES } from '../../src/resources/status.ts';
+import { ROLES } from '../../src/resources/admin/status.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualMachine, manualMachine } from '../harness/manual-machine.ts';
 

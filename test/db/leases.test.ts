@@ -11,7 +11,7 @@ import {
   retireDaemon,
   setInstallationSetting,
 } from '../../src/db/leases.ts';
-import type { Role } from '../../src/resources/status.ts';
+import type { Role } from '../../src/resources/admin/status.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 

@@ -6,7 +6,7 @@ import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
 import { keys, owners } from '../../src/keys/tables.ts';
-import type { Scope } from '../../src/resources/key.ts';
+import type { Scope } from '../../src/resources/admin/key.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();

@@ -1,15 +1,15 @@
 /** A column of a finance view that is the field of a resource is described by the same text. */
 import { expect, it } from 'vitest';
-import { decision } from '../../src/resources/decision.ts';
-import { drift } from '../../src/resources/drift.ts';
 import type { Field } from '../../src/resources/fields.ts';
-import { account, transaction } from '../../src/resources/ledger.ts';
-import { operation } from '../../src/resources/operation.ts';
-import { period } from '../../src/resources/period.ts';
+import { drift } from '../../src/resources/ledger/drift.ts';
+import { account, transaction } from '../../src/resources/ledger/ledger.ts';
+import { period } from '../../src/resources/ledger/period.ts';
+import { token, tokenMovement } from '../../src/resources/ledger/token.ts';
+import { wallet } from '../../src/resources/ledger/wallet.ts';
+import { decision } from '../../src/resources/operations/decision.ts';
+import { operation } from '../../src/resources/operations/operation.ts';
 import { report } from '../../src/resources/reports/report.ts';
 import type { Resource } from '../../src/resources/resource.ts';
-import { token, tokenMovement } from '../../src/resources/token.ts';
-import { wallet } from '../../src/resources/wallet.ts';
 import { useDatabase } from '../harness/database.ts';
 
 interface Described {

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { checkMembers } from '../../src/gateway/key-limits.ts';
 import { membersOf, type Request } from '../../src/gateway/routes.ts';
 import type { Failure } from '../../src/kernel/errors.ts';
-import type { KeyLimits } from '../../src/resources/key.ts';
+import type { KeyLimits } from '../../src/resources/admin/key.ts';
 import { GIVE, READ, setUpGateway } from './rig.ts';
 
 const { rig, sql } = await setUpGateway();

@@ -20,7 +20,7 @@ import {
   type OperationsSettings,
   operationsDefaults,
 } from '../../src/operations/operations.ts';
-import { ROLES } from '../../src/resources/status.ts';
+import { ROLES } from '../../src/resources/admin/status.ts';
 import { createDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';

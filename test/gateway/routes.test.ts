@@ -8,7 +8,7 @@ import {
   routeOf,
   WRITES,
 } from '../../src/gateway/routes.ts';
-import { KINDS } from '../../src/resources/operation.ts';
+import { KINDS } from '../../src/resources/operations/operation.ts';
 
 const ALICE = '0xA11CE'.padEnd(42, '0');
 const BOB = '0xB0B'.padEnd(42, '0');

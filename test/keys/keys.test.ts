@@ -9,7 +9,7 @@ import {
   newSecret,
   requireScope,
 } from '../../src/keys/keys.ts';
-import { SCOPES } from '../../src/resources/key.ts';
+import { SCOPES } from '../../src/resources/admin/key.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 

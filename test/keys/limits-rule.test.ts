@@ -7,7 +7,7 @@ import {
   type LimitedWrite,
   limitsOf,
 } from '../../src/keys/limits.ts';
-import type { KeyLimits } from '../../src/resources/key.ts';
+import type { KeyLimits } from '../../src/resources/admin/key.ts';
 
 const GIVE: LimitedWrite = { kind: 'give', operationNo: 1n, amount: 10n, feeAmount: null };
 const MOVE: LimitedWrite = { kind: 'transfer', operationNo: null, amount: 10n, feeAmount: 2n };

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
-import type { KeyLimits } from '../../src/resources/key.ts';
+import type { KeyLimits } from '../../src/resources/admin/key.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();

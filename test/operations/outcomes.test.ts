@@ -9,7 +9,7 @@ import {
   type State,
   statesBefore,
 } from '../../src/operations/operations.ts';
-import { STATES } from '../../src/resources/operation.ts';
+import { STATES } from '../../src/resources/operations/operation.ts';
 import { conclusion, useOperations } from './rig.ts';
 
 const rig = useOperations();

@@ -6,7 +6,7 @@ import { must } from '../../src/kernel/errors.ts';
 import { uuidOf } from '../../src/kernel/ids.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import { countUnnumbered, sequence } from '../../src/outbox/outbox.ts';
-import { EVENTS, isEventPattern } from '../../src/resources/events.ts';
+import { EVENTS, isEventPattern } from '../../src/resources/delivery/events.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { draft, numberAll, openOutbox } from './rig.ts';

@@ -2,7 +2,7 @@
 import { unzipSync } from 'fflate';
 import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { sentenceOf } from '../../src/resources/drift-words.ts';
+import { sentenceOf } from '../../src/resources/ledger/drift-words.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 

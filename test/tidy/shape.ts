@@ -7,9 +7,7 @@ import { type Source, sourcesOf, srcOf, type Tree } from './source.ts';
 
 const FUNCTION_LINES_MAX = 100;
 const COLUMNS_MAX = 100;
-const NAMES_MAX = 20;
-/** One file per resource, which is a list and needs no order. */
-const LIST = 'src/resources';
+const NAMES_MAX = 16;
 
 /** Names that do not tell what is inside. */
 const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;
@@ -97,7 +95,7 @@ export function crowded(tree: Tree): string[] {
   return [...names]
     .filter(([folder]) => folder !== 'src')
     .flatMap(([folder, { size }]) =>
-      size > NAMES_MAX && folder !== LIST
+      size > NAMES_MAX
         ? [`${folder} has ${size} names, use sub-folders; ${NAMES_MAX} at most`]
         : [],
     );

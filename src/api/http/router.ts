@@ -19,7 +19,7 @@ import {
   makeAddressLimit,
   requireScope,
 } from '../../keys/keys.ts';
-import type { Scope } from '../../resources/key.ts';
+import type { Scope } from '../../resources/admin/key.ts';
 import type { Resource, Row, Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
 import type { Api } from '../deps.ts';

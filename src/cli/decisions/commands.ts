@@ -1,6 +1,6 @@
 /** The commands for what people decide: drifts, outcomes of operations, periods, quarantine. */
 import { type Command, Option } from 'commander';
-import { CAUSES } from '../../resources/drift.ts';
+import { CAUSES } from '../../resources/ledger/drift.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 
 const READ = 'key with the scope read';

@@ -2,12 +2,12 @@
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { drift, type driftDetail, type driftSummary } from '../../resources/drift.ts';
-import { differenceText, sentenceOf } from '../../resources/drift-words.ts';
+import { drift, type driftDetail, type driftSummary } from '../../resources/ledger/drift.ts';
+import { differenceText, sentenceOf } from '../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { driftResults } from '../../resources/results.ts';
-import { callDaemon, listAll, type Remote } from '../remote.ts';
-import { lineOf } from '../table.ts';
+import { callDaemon, listAll, type Remote } from '../api/remote.ts';
+import { lineOf } from '../api/table.ts';
 
 type Drift = Shown<typeof drift>;
 type Summary = Shown<typeof driftSummary>;

@@ -1,11 +1,11 @@
 /** `tallyhook decisions`: undecided operations, whose outcome two owners decide. */
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import type { decision } from '../../resources/decision.ts';
-import { operation } from '../../resources/operation.ts';
+import type { decision } from '../../resources/operations/decision.ts';
+import { operation } from '../../resources/operations/operation.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, listAll, type Remote } from '../remote.ts';
-import { lineOf } from '../table.ts';
+import { callDaemon, listAll, type Remote } from '../api/remote.ts';
+import { lineOf } from '../api/table.ts';
 
 type Options = Remote & { json?: true };
 

@@ -2,9 +2,9 @@
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import type { period, periodClose } from '../../resources/period.ts';
+import type { period, periodClose } from '../../resources/ledger/period.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, listAll, type Remote } from '../remote.ts';
+import { callDaemon, listAll, type Remote } from '../api/remote.ts';
 
 type Options = Remote & { json?: true };
 

@@ -2,10 +2,10 @@
 import { isId } from '../../kernel/ids.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { quarantined, type release } from '../../resources/quarantine.ts';
+import { quarantined, type release } from '../../resources/operations/quarantine.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, listAll, type Remote } from '../remote.ts';
-import { lineOf } from '../table.ts';
+import { callDaemon, listAll, type Remote } from '../api/remote.ts';
+import { lineOf } from '../api/table.ts';
 
 export async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
   const data = await listAll<Shown<typeof quarantined>>(options, '/api/quarantine');

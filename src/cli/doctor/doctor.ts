@@ -17,7 +17,7 @@ import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { countAlerts } from '../../reconciler/reconciler.ts';
-import { ROLES, type Role } from '../../resources/status.ts';
+import { ROLES, type Role } from '../../resources/admin/status.ts';
 import { withDatabase } from '../installation.ts';
 import { withUpstream } from './service.ts';
 

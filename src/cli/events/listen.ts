@@ -10,10 +10,10 @@ import { isId } from '../../kernel/ids.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
-import { exampleOfEvent } from '../../resources/event.ts';
-import { EVENT_TYPES } from '../../resources/events.ts';
+import { exampleOfEvent } from '../../resources/delivery/event.ts';
+import { EVENT_TYPES } from '../../resources/delivery/events.ts';
 import { makeKey, parseKey, signedHeaders } from '../../webhooks/webhooks.ts';
-import { type Remote, readDaemon } from '../remote.ts';
+import { type Remote, readDaemon } from '../api/remote.ts';
 
 interface Receiver {
   forwardTo?: string;

@@ -3,9 +3,9 @@ import { type Instant, isoText, parseInstant, pause, systemClock } from '../../k
 import { Failure } from '../../kernel/errors.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import type { replay } from '../../resources/delivery.ts';
+import type { replay } from '../../resources/delivery/delivery.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, type Remote } from '../remote.ts';
+import { callDaemon, type Remote } from '../api/remote.ts';
 
 type Replay = Shown<typeof replay>;
 

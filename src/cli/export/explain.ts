@@ -4,10 +4,10 @@ import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { explainWallet } from '../../reports/reports.ts';
-import { sentenceOf } from '../../resources/drift-words.ts';
+import { sentenceOf } from '../../resources/ledger/drift-words.ts';
+import { explanation } from '../../resources/ledger/wallet.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
-import { explanation } from '../../resources/wallet.ts';
 import { withDatabase } from '../installation.ts';
 import { instantOf } from '../options.ts';
 

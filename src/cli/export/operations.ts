@@ -12,10 +12,10 @@ import { csvRow } from '../../kernel/csv.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
 import { cellText } from '../../resources/cells.ts';
-import { operationExport } from '../../resources/operation.ts';
+import { operationExport } from '../../resources/operations/operation.ts';
 import { LINE_COLUMNS, partiesOf, type reportLine } from '../../resources/reports/report.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, type Remote } from '../remote.ts';
+import { callDaemon, type Remote } from '../api/remote.ts';
 
 const PAGE = 500;
 const PROGRESS_EVERY = 10_000;

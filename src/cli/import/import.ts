@@ -13,7 +13,7 @@ import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { reportResult } from '../../resources/results.ts';
-import { type Remote, streamToDaemon } from '../remote.ts';
+import { type Remote, streamToDaemon } from '../api/remote.ts';
 import { type Line, type Mapping, type MappingOptions, readMapping } from './mapping.ts';
 import { type Movements, makeMovements, makeSeenLines } from './movements.ts';
 import type { WalletProofs } from './proof.ts';

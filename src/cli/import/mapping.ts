@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { txHashKey } from '../../kernel/addresses.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../kernel/json.ts';
-import { writeFields } from '../../resources/operation.ts';
+import { writeFields } from '../../resources/operations/operation.ts';
 import { makeTimeReader } from './local-time.ts';
 import type { Row } from './rows.ts';
 

@@ -2,9 +2,9 @@
 import { pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { accountKey, accountOfWallet } from '../../operations/operations.ts';
-import type { openings, transaction } from '../../resources/ledger.ts';
+import type { openings, transaction } from '../../resources/ledger/ledger.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { callDaemon, pagesOf, type Remote } from '../remote.ts';
+import { callDaemon, pagesOf, type Remote } from '../api/remote.ts';
 import type { Movement, Movements } from './movements.ts';
 import {
   type FailedProof,

@@ -4,10 +4,10 @@ import type { Readable } from 'node:stream';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import { TARGET_COLUMNS, type watch } from '../../resources/admin/watch.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { watchLine } from '../../resources/results.ts';
-import { TARGET_COLUMNS, type watch } from '../../resources/watch.ts';
-import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from '../remote.ts';
+import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from '../api/remote.ts';
 
 export async function addWatch(
   kind: string,

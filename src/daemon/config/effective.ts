@@ -3,8 +3,8 @@
  * is set is listed; a URL is listed without its login and its query. Pure.
  */
 import type { Json } from '../../kernel/json.ts';
+import type { setting } from '../../resources/admin/setting.ts';
 import type { Shown } from '../../resources/resource.ts';
-import type { setting } from '../../resources/setting.ts';
 import { DEFINED, unitOf, VARIABLES } from './settings.ts';
 
 export type EffectiveSetting = Shown<typeof setting>;

@@ -5,9 +5,9 @@
  */
 import { z } from 'zod';
 import { FEE_MODES } from '../../operations/operations.ts';
-import { SCOPES } from '../../resources/key.ts';
+import { SCOPES } from '../../resources/admin/key.ts';
+import { ROLES } from '../../resources/admin/status.ts';
 import { REPORT_FORMATS } from '../../resources/reports/report.ts';
-import { ROLES } from '../../resources/status.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
 
 const ms = z

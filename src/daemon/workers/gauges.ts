@@ -6,7 +6,7 @@ import type { Metrics } from '../../kernel/metrics.ts';
 import { findService } from '../../observer/observer.ts';
 import { type AlertCount, countAlerts, LATE, STUCK } from '../../reconciler/reconciler.ts';
 import { listSummaries, RECONCILIATION } from '../../reports/reports.ts';
-import { SERVICE_STATES } from '../../resources/status.ts';
+import { SERVICE_STATES } from '../../resources/admin/status.ts';
 import { countEndpointStates } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Worker } from './schedule.ts';

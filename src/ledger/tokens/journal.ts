@@ -10,7 +10,7 @@
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
-import type { MOVE_KINDS } from '../../resources/token.ts';
+import type { MOVE_KINDS } from '../../resources/ledger/token.ts';
 import type { nftMovements } from '../tables.ts';
 
 export type MoveKind = (typeof MOVE_KINDS)[number];

@@ -1,7 +1,7 @@
 /** The use of the budget and the delay of polls, a row per minute of the last month. */
 import type { Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { pollStep } from '../../resources/activity.ts';
+import type { pollStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
 import type { Pricing } from './pricing.ts';

@@ -1,7 +1,7 @@
 /** SQL of the state of the service. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { ServiceState } from '../../resources/status.ts';
+import type { ServiceState } from '../../resources/admin/status.ts';
 import type { DueTarget } from '../targets.ts';
 import type { Service } from './state.ts';
 

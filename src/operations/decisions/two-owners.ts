@@ -7,7 +7,7 @@ import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { sameOwner } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
-import type { decision } from '../../resources/decision.ts';
+import type { decision } from '../../resources/operations/decision.ts';
 import type { Row } from '../../resources/resource.ts';
 
 /** A proposal; it has no effect before its approvals, which stand in their order. */

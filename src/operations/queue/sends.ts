@@ -1,7 +1,7 @@
 /** Sends: attempts to deliver an operation to the service, recorded before they begin. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { operationDetail } from '../../resources/operation.ts';
+import type { operationDetail } from '../../resources/operations/operation.ts';
 import type { Row } from '../../resources/resource.ts';
 
 type Send = Row<typeof operationDetail>['sends'][number] & { daemonId: string };

@@ -12,7 +12,7 @@ import {
   findOperations,
   otherFeeRules,
 } from '../../operations/operations.ts';
-import type { Cause } from '../../resources/drift.ts';
+import type { Cause } from '../../resources/ledger/drift.ts';
 import type { Deps } from '../deps.ts';
 import { listExecutedBetween } from '../wallets/expected.ts';
 import { counterpartAmounts, type Facts, type Prepared, probableCause } from './cause.ts';

@@ -3,7 +3,7 @@
  * people propose, and another owner approves.
  */
 import { sumOf } from '../../kernel/amounts.ts';
-import type { Cause, drift } from '../../resources/drift.ts';
+import type { Cause, drift } from '../../resources/ledger/drift.ts';
 import type { Row } from '../../resources/resource.ts';
 
 /**

@@ -5,7 +5,13 @@ import { rowOf } from '../../db/rows.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Cause, DriftState, drift, driftDetail, driftSummary } from '../../resources/drift.ts';
+import type {
+  Cause,
+  DriftState,
+  drift,
+  driftDetail,
+  driftSummary,
+} from '../../resources/ledger/drift.ts';
 import type { Row } from '../../resources/resource.ts';
 import { driftActions, drifts } from '../tables.ts';
 

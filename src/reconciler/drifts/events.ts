@@ -3,7 +3,7 @@ import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { EventData } from '../../resources/events.ts';
+import type { EventData } from '../../resources/delivery/events.ts';
 import type { Drift } from './drift.ts';
 
 type Changed =

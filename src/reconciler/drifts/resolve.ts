@@ -24,8 +24,8 @@ import {
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import type { ProposalKind } from '../../resources/decision.ts';
-import type { DriftState } from '../../resources/drift.ts';
+import type { DriftState } from '../../resources/ledger/drift.ts';
+import type { ProposalKind } from '../../resources/operations/decision.ts';
 import { executedSince } from './assess.ts';
 import { closeDrift, type Drift, insertDriftAction, lockOpenDrift } from './drift.ts';
 import { driftEvent } from './events.ts';

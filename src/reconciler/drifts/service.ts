@@ -16,7 +16,7 @@ import {
   walletEffectsOf,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { ProposalKind } from '../../resources/decision.ts';
+import type { ProposalKind } from '../../resources/operations/decision.ts';
 import { executedSince } from './assess.ts';
 import {
   assignDrift,

@@ -1,8 +1,8 @@
 /** The states of drifts, and which proposals people may make in them. Pure. */
 import { decimalText } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { ProposalKind } from '../../resources/decision.ts';
-import type { DriftState } from '../../resources/drift.ts';
+import type { DriftState } from '../../resources/ledger/drift.ts';
+import type { ProposalKind } from '../../resources/operations/decision.ts';
 import type { Drift } from './drift.ts';
 
 /**

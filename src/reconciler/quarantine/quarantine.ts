@@ -7,7 +7,11 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import { releasePosting } from '../../ledger/ledger.ts';
 import { releaseObservation } from '../../observer/observer.ts';
-import type { QuarantineKind, quarantined, release } from '../../resources/quarantine.ts';
+import type {
+  QuarantineKind,
+  quarantined,
+  release,
+} from '../../resources/operations/quarantine.ts';
 import type { Row } from '../../resources/resource.ts';
 
 type Quarantined = Row<typeof quarantined>;

@@ -10,9 +10,9 @@ import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import { type Kind, type Operation, UNSENT_STATES } from '../../operations/operations.ts';
-import type { EventType } from '../../resources/events.ts';
+import type { EventType } from '../../resources/delivery/events.ts';
+import type { token } from '../../resources/ledger/token.ts';
 import type { Row } from '../../resources/resource.ts';
-import type { token } from '../../resources/token.ts';
 
 export const COMPLETE = 1;
 export const FAILED = 3;

@@ -15,7 +15,7 @@ import {
   SETTLING_STATES,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { EventType } from '../../resources/events.ts';
+import type { EventType } from '../../resources/delivery/events.ts';
 import type { Deps } from '../deps.ts';
 import { nextPollOf, waitFor } from '../resolution.ts';
 import { hasOpenMint } from '../unknown/mints.ts';

@@ -4,7 +4,7 @@
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { PeriodState, periodClose } from '../../resources/period.ts';
+import type { PeriodState, periodClose } from '../../resources/ledger/period.ts';
 import type { Reconciliation } from '../../resources/reports/content.ts';
 import { type Finding, isDamage } from '../../resources/reports/finding.ts';
 import type { Shown } from '../../resources/resource.ts';

@@ -3,7 +3,7 @@ import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { PeriodState, period } from '../../resources/period.ts';
+import type { PeriodState, period } from '../../resources/ledger/period.ts';
 import type { Row } from '../../resources/resource.ts';
 import type { Period } from '../schedule.ts';
 import { periodActions, periods } from '../tables.ts';

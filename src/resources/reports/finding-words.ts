@@ -1,5 +1,5 @@
 /** Findings in words of people. Pure. */
-import { type DriftFacts, sentenceOf } from '../drift-words.ts';
+import { type DriftFacts, sentenceOf } from '../ledger/drift-words.ts';
 import type { Finding } from './finding.ts';
 
 /** A token whose journal differs from what the service shows. */

@@ -4,7 +4,7 @@ import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { isId, uuidOf } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import type { attempt, delivery, deliveryDetail } from '../../resources/delivery.ts';
+import type { attempt, delivery, deliveryDetail } from '../../resources/delivery/delivery.ts';
 import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';

@@ -16,7 +16,7 @@ import {
   type Ordering,
   SCHEMES,
   type Scheme,
-} from '../../resources/endpoint.ts';
+} from '../../resources/delivery/endpoint.ts';
 import type { Row } from '../../resources/resource.ts';
 import { catchUp } from '../delivery/fan-out-store.ts';
 import type { Encryption } from '../encryption.ts';

@@ -8,7 +8,7 @@
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs } from '../../kernel/retry.ts';
-import type { health } from '../../resources/endpoint.ts';
+import type { health } from '../../resources/delivery/endpoint.ts';
 import type { RowOf } from '../../resources/fields.ts';
 
 export type Health = RowOf<typeof health>;

@@ -4,7 +4,7 @@
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { attemptStep } from '../../resources/activity.ts';
+import type { attemptStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
 import { planByIndex } from '../delivery/queue-store.ts';
 

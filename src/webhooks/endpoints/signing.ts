@@ -13,7 +13,7 @@ import {
 import type { Instant } from '../../kernel/clock.ts';
 import { assert, Failure, must } from '../../kernel/errors.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { Scheme } from '../../resources/endpoint.ts';
+import type { Scheme } from '../../resources/delivery/endpoint.ts';
 
 /** `until` null: until it is rotated. */
 export interface SigningKey {

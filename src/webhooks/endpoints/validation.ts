@@ -1,7 +1,12 @@
 /** Validation of an endpoint's fields before they are stored. Pure; errors name the field. */
 import { Failure } from '../../kernel/errors.ts';
-import { ORDERINGS, type Ordering, SCHEMES, type Scheme } from '../../resources/endpoint.ts';
-import { isEventPattern } from '../../resources/events.ts';
+import {
+  ORDERINGS,
+  type Ordering,
+  SCHEMES,
+  type Scheme,
+} from '../../resources/delivery/endpoint.ts';
+import { isEventPattern } from '../../resources/delivery/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no rate limit. */

@@ -8,7 +8,7 @@ import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
-import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery.ts';
+import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery/delivery.ts';
 import type { Row } from '../../resources/resource.ts';
 import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out-store.ts';
 import { planByIndex } from '../delivery/queue-store.ts';

@@ -1,7 +1,7 @@
 /** The table of states in the program and the trigger in the database allow the same sequences. */
 import { expect, it } from 'vitest';
 import { ENDED_BY, FOLLOWS } from '../../../src/reconciler/drifts/states.ts';
-import { DRIFT_STATES, type DriftState } from '../../../src/resources/drift.ts';
+import { DRIFT_STATES, type DriftState } from '../../../src/resources/ledger/drift.ts';
 import { useDatabase } from '../../harness/database.ts';
 
 const database = await useDatabase();

@@ -10,7 +10,7 @@ import {
   shows,
   tokenStateOf,
 } from '../../../src/reconciler/tokens/rule.ts';
-import type { EventType } from '../../../src/resources/events.ts';
+import type { EventType } from '../../../src/resources/delivery/events.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {

@@ -9,7 +9,7 @@ import {
   periodToClose,
   signedOff,
 } from '../../../src/reports/periods/rule.ts';
-import type { PeriodState } from '../../../src/resources/period.ts';
+import type { PeriodState } from '../../../src/resources/ledger/period.ts';
 import type { Finding } from '../../../src/resources/reports/finding.ts';
 
 /** The value, or the code of the Failure. */

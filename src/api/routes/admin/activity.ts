@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { listPollActivity, listServiceChanges } from '../../../observer/observer.ts';
 import { listWriteActivity } from '../../../operations/operations.ts';
-import { activity } from '../../../resources/activity.ts';
+import { activity } from '../../../resources/admin/activity.ts';
 import { listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';

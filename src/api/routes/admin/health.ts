@@ -5,7 +5,7 @@ import { compareSchema } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import { health, readiness, webhookKeys } from '../../../resources/health.ts';
+import { health, readiness, webhookKeys } from '../../../resources/admin/health.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';

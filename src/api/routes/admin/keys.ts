@@ -4,8 +4,8 @@
  */
 import { z } from '@hono/zod-openapi';
 import { keyLimitsSchema } from '../../../keys/keys.ts';
-import { auditEntry } from '../../../resources/audit-entry.ts';
-import { createdKey, key, SCOPES } from '../../../resources/key.ts';
+import { auditEntry } from '../../../resources/admin/audit-entry.ts';
+import { createdKey, key, SCOPES } from '../../../resources/admin/key.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instantInput, textInput } from '../../http/fields.ts';
 import { idPosition, numberPosition, paging } from '../../http/pages.ts';

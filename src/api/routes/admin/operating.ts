@@ -1,10 +1,10 @@
 /** What operators read and order: alerts, settings, freezes, deadlines of the service. */
 import { z } from '@hono/zod-openapi';
 import { listAlerts } from '../../../reconciler/reconciler.ts';
-import { alert } from '../../../resources/alert.ts';
-import { freeze } from '../../../resources/freeze.ts';
-import { setting } from '../../../resources/setting.ts';
-import { budget } from '../../../resources/status.ts';
+import { alert } from '../../../resources/admin/alert.ts';
+import { freeze } from '../../../resources/admin/freeze.ts';
+import { setting } from '../../../resources/admin/setting.ts';
+import { budget } from '../../../resources/admin/status.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';

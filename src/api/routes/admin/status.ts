@@ -11,8 +11,8 @@ import {
 } from '../../../observer/observer.ts';
 import { countProposed, findFreeze } from '../../../operations/operations.ts';
 import { findWaitingPeriods } from '../../../reports/reports.ts';
+import { type budget, COUNT_MAX, type Role, status } from '../../../resources/admin/status.ts';
 import type { Row } from '../../../resources/resource.ts';
-import { type budget, COUNT_MAX, type Role, status } from '../../../resources/status.ts';
 import { countExhausted, countFailing } from '../../../webhooks/webhooks.ts';
 import { countIn } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -5,7 +5,7 @@ import { cellsOf } from '../../../kernel/csv.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { tryParseJson } from '../../../kernel/json.ts';
 import { type TargetRef, targetName } from '../../../observer/observer.ts';
-import { TARGET_COLUMNS } from '../../../resources/watch.ts';
+import { TARGET_COLUMNS } from '../../../resources/admin/watch.ts';
 import { addressInput, decimalInput } from '../../http/fields.ts';
 import type { TextLine } from '../../http/ndjson.ts';
 import { errorsOf, invalidRequest } from '../../http/problems.ts';

@@ -1,6 +1,6 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
-import { attempt, delivery, deliveryDetail } from '../../../resources/delivery.ts';
+import { attempt, delivery, deliveryDetail } from '../../../resources/delivery/delivery.ts';
 import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';

@@ -6,7 +6,7 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Caller } from '../../../keys/keys.ts';
-import { endpointActivity } from '../../../resources/activity.ts';
+import { endpointActivity } from '../../../resources/admin/activity.ts';
 import {
   changedEndpoint,
   endpoint,
@@ -15,7 +15,7 @@ import {
   HELD_CHOICES,
   ORDERINGS,
   SCHEMES,
-} from '../../../resources/endpoint.ts';
+} from '../../../resources/delivery/endpoint.ts';
 import { type EndpointInput, listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, originOf, textInput } from '../../http/fields.ts';

@@ -1,7 +1,7 @@
 /** `/api/replays` and `/api/endpoints/{id}/replay`: events of a time, sent to an endpoint again. */
 import { z } from '@hono/zod-openapi';
-import { replay, WHICH } from '../../../resources/delivery.ts';
-import { isEventPattern } from '../../../resources/events.ts';
+import { replay, WHICH } from '../../../resources/delivery/delivery.ts';
+import { isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instantInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';

@@ -5,8 +5,8 @@
 import { z } from '@hono/zod-openapi';
 import { must, problemOf } from '../../../kernel/errors.ts';
 import type { DriftResult } from '../../../reconciler/reconciler.ts';
-import { PROPOSALS } from '../../../resources/decision.ts';
-import { drift } from '../../../resources/drift.ts';
+import { drift } from '../../../resources/ledger/drift.ts';
+import { PROPOSALS } from '../../../resources/operations/decision.ts';
 import { driftResults } from '../../../resources/results.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, textInput } from '../../http/fields.ts';

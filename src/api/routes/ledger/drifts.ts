@@ -10,8 +10,8 @@ import {
   listDrifts,
   summarizeDrifts,
 } from '../../../reconciler/reconciler.ts';
-import type { ProposalKind } from '../../../resources/decision.ts';
-import { drift, driftDetail, driftSummary } from '../../../resources/drift.ts';
+import { drift, driftDetail, driftSummary } from '../../../resources/ledger/drift.ts';
+import type { ProposalKind } from '../../../resources/operations/decision.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { ENDED_MS } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';

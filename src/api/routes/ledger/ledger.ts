@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { listAccounts, listTransactions, trialBalancePage } from '../../../ledger/ledger.ts';
 import { givenOf } from '../../../resources/fields.ts';
-import { account, transaction, trialBalance } from '../../../resources/ledger.ts';
+import { account, transaction, trialBalance } from '../../../resources/ledger/ledger.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { numberPosition, page, paging, readCursor } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';

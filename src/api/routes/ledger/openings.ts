@@ -7,7 +7,7 @@ import { addressKey } from '../../../kernel/addresses.ts';
 import { hasDueReports, openingAmounts, openingsOf } from '../../../ledger/ledger.ts';
 import { accountKey, accountOfWallet } from '../../../operations/operations.ts';
 import { positionsOf, walletsByKey } from '../../../reconciler/reconciler.ts';
-import { openings } from '../../../resources/ledger.ts';
+import { openings } from '../../../resources/ledger/ledger.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { addressInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';

@@ -1,7 +1,7 @@
 /** `/api/periods`: periods closed with their report, signed by another owner, and reopened. */
 import { z } from '@hono/zod-openapi';
 import { listPeriods, type Moment } from '../../../reports/reports.ts';
-import { period, periodClose } from '../../../resources/period.ts';
+import { period, periodClose } from '../../../resources/ledger/period.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instantInput, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import { listMovements } from '../../../ledger/ledger.ts';
 import { findToken, listTokens } from '../../../reconciler/reconciler.ts';
-import { token, tokenMovement } from '../../../resources/token.ts';
+import { token, tokenMovement } from '../../../resources/ledger/token.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { decimalInput } from '../../http/fields.ts';
 import { numberPosition, paging } from '../../http/pages.ts';

@@ -21,9 +21,9 @@ import {
   positionsOf,
   type Wallet,
 } from '../../../reconciler/reconciler.ts';
+import { statementLine, wallet, walletObservation } from '../../../resources/ledger/wallet.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
-import { statementLine, wallet, walletObservation } from '../../../resources/wallet.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { addressInput } from '../../http/fields.ts';
 import { numberPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';

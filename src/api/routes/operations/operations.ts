@@ -15,9 +15,9 @@ import {
   operationRow,
   waitsForOf,
 } from '../../../operations/operations.ts';
-import { decision, OUTCOMES } from '../../../resources/decision.ts';
 import { givenOf } from '../../../resources/fields.ts';
-import { operation, operationDetail } from '../../../resources/operation.ts';
+import { decision, OUTCOMES } from '../../../resources/operations/decision.ts';
+import { operation, operationDetail } from '../../../resources/operations/operation.ts';
 import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, textInput } from '../../http/fields.ts';

@@ -7,7 +7,11 @@ import {
   type QuarantineCursor,
   releaseQuarantined,
 } from '../../../reconciler/reconciler.ts';
-import { QUARANTINE_KINDS, quarantined, release } from '../../../resources/quarantine.ts';
+import {
+  QUARANTINE_KINDS,
+  quarantined,
+  release,
+} from '../../../resources/operations/quarantine.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { textInput } from '../../http/fields.ts';
 import { numberPosition, paging } from '../../http/pages.ts';

@@ -5,7 +5,7 @@ import { Failure } from '../../../kernel/errors.ts';
 import { canonicalJson, type Json } from '../../../kernel/json.ts';
 import { NO_FIELDS, type Report } from '../../../operations/operations.ts';
 import { givenOf } from '../../../resources/fields.ts';
-import { writeFields } from '../../../resources/operation.ts';
+import { writeFields } from '../../../resources/operations/operation.ts';
 import {
   addressInput,
   decimalInput,

@@ -15,7 +15,7 @@ import {
   type Report,
   type Reported,
 } from '../../../operations/operations.ts';
-import { operation } from '../../../resources/operation.ts';
+import { operation } from '../../../resources/operations/operation.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { reportResult, reportResults } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';

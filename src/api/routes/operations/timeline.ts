@@ -20,7 +20,7 @@ import {
   type Operation,
 } from '../../../operations/operations.ts';
 import { listSubjectEvents, type SubjectEvent } from '../../../outbox/outbox.ts';
-import { PART_MAX, timeline } from '../../../resources/timeline.ts';
+import { PART_MAX, timeline } from '../../../resources/operations/timeline.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';

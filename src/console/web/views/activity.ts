@@ -1,5 +1,5 @@
 /** Plots of what the daemon did over the last hour, day or month. */
-import type { activity } from '../../../resources/activity.ts';
+import type { activity } from '../../../resources/admin/activity.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { useData } from '../kit/api.ts';
 import { Card, Failed, Loading, Time } from '../kit/elements.ts';

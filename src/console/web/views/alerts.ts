@@ -1,5 +1,5 @@
 /** The alerts that are raised now, each in a sentence. */
-import type { alert } from '../../../resources/alert.ts';
+import type { alert } from '../../../resources/admin/alert.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { type Page, useData } from '../kit/api.ts';
 import { Card, Time } from '../kit/elements.ts';

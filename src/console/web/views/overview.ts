@@ -1,7 +1,7 @@
 /** What needs a person now, then how the installation does. */
 
+import type { status } from '../../../resources/admin/status.ts';
 import type { Shown } from '../../../resources/resource.ts';
-import type { status } from '../../../resources/status.ts';
 import { call, useData } from '../kit/api.ts';
 import { Order, REASON } from '../kit/dialog.ts';
 import { Card, Facts, Failed, Pending, State, Table, Time, type Tone } from '../kit/elements.ts';

@@ -1,5 +1,5 @@
 /** Plots over the last hour, day or month: the range, its steps, and the attempts in them. */
-import type { activitySteps, attemptStep } from '../../../resources/activity.ts';
+import type { activitySteps, attemptStep } from '../../../resources/admin/activity.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { Tabs } from '../kit/elements.ts';
 import { html } from '../kit/html.ts';

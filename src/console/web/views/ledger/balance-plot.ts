@@ -1,7 +1,7 @@
 /** The balance of a wallet over time: by the ledger, as observed, and while a drift is open. */
 
+import type { statementLine, walletObservation } from '../../../../resources/ledger/wallet.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import type { statementLine, walletObservation } from '../../../../resources/wallet.ts';
 import { readersNow } from '../../kit/format.ts';
 import { html, useMemo } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';

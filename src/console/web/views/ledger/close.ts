@@ -1,6 +1,6 @@
 /** The close of the next period: first what prevents it, then each open item with its reason. */
 
-import type { periodClose } from '../../../../resources/period.ts';
+import type { periodClose } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { type Field, Form, type Values } from '../../kit/dialog.ts';

@@ -1,7 +1,7 @@
 /** Orders about drifts, of one or of many: assign, propose (which changes nothing), approve. */
 
-import type { ProposalKind } from '../../../../resources/decision.ts';
-import { consequenceOf, isUnclosed } from '../../../../resources/drift-words.ts';
+import { consequenceOf, isUnclosed } from '../../../../resources/ledger/drift-words.ts';
+import type { ProposalKind } from '../../../../resources/operations/decision.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import type { driftResults } from '../../../../resources/results.ts';
 import { call, Problem, useList, withQuery } from '../../kit/api.ts';

@@ -1,7 +1,6 @@
 /** Drifts in words: what happened to the wallet, what may have caused it, and how it may end. */
 
-import type { ProposalKind } from '../../../../resources/decision.ts';
-import type { Cause, DriftState, drift } from '../../../../resources/drift.ts';
+import type { Cause, DriftState, drift } from '../../../../resources/ledger/drift.ts';
 import {
   CAUSE_WORDS,
   changeText,
@@ -9,7 +8,8 @@ import {
   ENDING_WORDS,
   proposalText,
   type Texts,
-} from '../../../../resources/drift-words.ts';
+} from '../../../../resources/ledger/drift-words.ts';
+import type { ProposalKind } from '../../../../resources/operations/decision.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { Code, Time, WalletLink } from '../../kit/elements.ts';
 import { amountText, instantText, readersNow, wordsOf } from '../../kit/format.ts';

@@ -1,7 +1,11 @@
 /** One drift: what happened, why it is believed, who looks into it, and how it ends. */
 
-import type { driftDetail } from '../../../../resources/drift.ts';
-import { CAUSE_WORDS, consequenceOf, isUnclosed } from '../../../../resources/drift-words.ts';
+import type { driftDetail } from '../../../../resources/ledger/drift.ts';
+import {
+  CAUSE_WORDS,
+  consequenceOf,
+  isUnclosed,
+} from '../../../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';

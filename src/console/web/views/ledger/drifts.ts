@@ -1,7 +1,7 @@
 /** The inbox of drifts: how old they are, what caused them, and orders for many at once. */
 
-import { DRIFT_STATES, drift, type driftSummary } from '../../../../resources/drift.ts';
-import { CAUSE_WORDS, isUnclosed } from '../../../../resources/drift-words.ts';
+import { DRIFT_STATES, drift, type driftSummary } from '../../../../resources/ledger/drift.ts';
+import { CAUSE_WORDS, isUnclosed } from '../../../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

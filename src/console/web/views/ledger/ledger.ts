@@ -5,7 +5,7 @@ import {
   transaction,
   type trialBalance,
   trialLine,
-} from '../../../../resources/ledger.ts';
+} from '../../../../resources/ledger/ledger.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

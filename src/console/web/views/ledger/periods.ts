@@ -1,6 +1,6 @@
 /** Closed periods: who closed and signed each, with which report; and the close of the next one. */
 
-import type { period } from '../../../../resources/period.ts';
+import type { period } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList, withQuery } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';

@@ -1,7 +1,7 @@
 /** One token: who holds it, what the service says, and how it moved; or all of a contract. */
 
+import { type token, tokenMovement } from '../../../../resources/ledger/token.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { type token, tokenMovement } from '../../../../resources/token.ts';
 import { useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import {

@@ -1,7 +1,7 @@
 /** Tokens of a contract as last observed, and the way to a contract. */
 
+import { token } from '../../../../resources/ledger/token.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { token } from '../../../../resources/token.ts';
 import { type Page, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';

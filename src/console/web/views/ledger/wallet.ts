@@ -1,8 +1,12 @@
 /** One wallet: its balance now and over time, its entries, operations, observations and drifts. */
 
-import { drift } from '../../../../resources/drift.ts';
+import { drift } from '../../../../resources/ledger/drift.ts';
+import {
+  statementLine,
+  type wallet,
+  walletObservation,
+} from '../../../../resources/ledger/wallet.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { statementLine, type wallet, walletObservation } from '../../../../resources/wallet.ts';
 import { type Page, useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import {

@@ -1,7 +1,7 @@
 /** The list of observed wallets, and a way to one of them by its address. */
 
+import { wallet } from '../../../../resources/ledger/wallet.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { wallet } from '../../../../resources/wallet.ts';
 import { useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';

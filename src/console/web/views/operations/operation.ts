@@ -1,6 +1,6 @@
 /** One operation as a story: what was asked, what happened, what it means, and what can be done. */
 
-import { type operationDetail, TOKEN_KINDS } from '../../../../resources/operation.ts';
+import { type operationDetail, TOKEN_KINDS } from '../../../../resources/operations/operation.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';

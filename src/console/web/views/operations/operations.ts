@@ -1,6 +1,6 @@
 /** The list of operations; search and filters are part of the address. */
 
-import { KINDS, operation, STATES } from '../../../../resources/operation.ts';
+import { KINDS, operation, STATES } from '../../../../resources/operations/operation.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useList, withQuery } from '../../kit/api.ts';
 import { type Column, columnsFor } from '../../kit/columns.ts';

@@ -1,8 +1,8 @@
 /** What happened to an operation, in words and the order of time: from its intent to receivers. */
 
-import type { operationDetail } from '../../../../resources/operation.ts';
+import type { operationDetail } from '../../../../resources/operations/operation.ts';
+import type { timeline } from '../../../../resources/operations/timeline.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import type { timeline } from '../../../../resources/timeline.ts';
 import { useData } from '../../kit/api.ts';
 import { Amount, Code, Failed, State, Time, WalletLink } from '../../kit/elements.ts';
 import { instantText, wordsOf } from '../../kit/format.ts';

@@ -1,5 +1,5 @@
 /** The audit trail: who changed what through the API, newest first. */
-import { auditEntry } from '../../../../resources/audit-entry.ts';
+import { auditEntry } from '../../../../resources/admin/audit-entry.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

@@ -1,9 +1,9 @@
 /** What cannot be processed until a person releases it, and the releases so far. */
-import { quarantined, release } from '../../../../resources/quarantine.ts';
+import { quarantined, release } from '../../../../resources/operations/quarantine.ts';
 import {
   QUARANTINE_KIND_WORDS,
   quarantineReasonText,
-} from '../../../../resources/quarantine-words.ts';
+} from '../../../../resources/operations/quarantine-words.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

@@ -1,6 +1,7 @@
 /** The settings in effect on the daemon that answers, and where each comes from. */
+
+import type { setting } from '../../../../resources/admin/setting.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import type { setting } from '../../../../resources/setting.ts';
 import { useData } from '../../kit/api.ts';
 import { Card, Choice, Failed, Loading, Pill, Table, View } from '../../kit/elements.ts';
 import { durationText } from '../../kit/format.ts';

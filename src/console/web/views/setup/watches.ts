@@ -1,7 +1,8 @@
 /** What is polled on request: wallets, contracts and tokens, one by one or many at once. */
+
+import { type observationAge, watch } from '../../../../resources/admin/watch.ts';
 import type { ShownOf } from '../../../../resources/fields.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { type observationAge, watch } from '../../../../resources/watch.ts';
 import { call, Problem, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { Order, type Values } from '../../kit/dialog.ts';

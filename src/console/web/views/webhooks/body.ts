@@ -1,5 +1,5 @@
 /** The body of an event: its data as names and values, and whole as JSON. */
-import type { event } from '../../../../resources/event.ts';
+import type { event } from '../../../../resources/delivery/event.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { Amount, Code, Facts, Time } from '../../kit/elements.ts';
 import { amountText, shortText, signedText, wordsOf } from '../../kit/format.ts';

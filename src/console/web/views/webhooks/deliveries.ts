@@ -1,6 +1,6 @@
 /** Deliveries of events to endpoints; the filters are part of the address. */
-import { DELIVERY_STATES, delivery } from '../../../../resources/delivery.ts';
-import { EVENT_TYPES } from '../../../../resources/events.ts';
+import { DELIVERY_STATES, delivery } from '../../../../resources/delivery/delivery.ts';
+import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

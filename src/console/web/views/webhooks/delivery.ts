@@ -1,5 +1,5 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
-import type { attempt, deliveryDetail } from '../../../../resources/delivery.ts';
+import type { attempt, deliveryDetail } from '../../../../resources/delivery/delivery.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';

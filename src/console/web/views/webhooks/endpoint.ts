@@ -1,5 +1,5 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
-import type { endpointActivity } from '../../../../resources/activity.ts';
+import type { endpointActivity } from '../../../../resources/admin/activity.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';

@@ -1,5 +1,5 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
-import { endpointDetail } from '../../../../resources/endpoint.ts';
+import { endpointDetail } from '../../../../resources/delivery/endpoint.ts';
 import { call, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';

@@ -1,5 +1,5 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
-import { EVENT_TYPES } from '../../../../resources/events.ts';
+import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
 import { call, type Problem, pause, problemOf, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import { Card, Choice, Failed, FilterInput, Pill, Time, View } from '../../kit/elements.ts';

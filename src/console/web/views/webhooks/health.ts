@@ -1,5 +1,5 @@
 /** The health of an endpoint in words. */
-import type { endpointDetail } from '../../../../resources/endpoint.ts';
+import type { endpointDetail } from '../../../../resources/delivery/endpoint.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { Pill, type Tone } from '../../kit/elements.ts';
 import { countText, isPast, relativeText, wordsOf } from '../../kit/format.ts';

@@ -1,5 +1,5 @@
 /** A new signing secret, which is shown once, and how a receiver verifies with it. */
-import type { endpointWithKeys } from '../../../../resources/endpoint.ts';
+import type { endpointWithKeys } from '../../../../resources/delivery/endpoint.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { Card, Code, Tabs } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';

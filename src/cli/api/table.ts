@@ -1,6 +1,6 @@
 /** Lists of what the API answers, as lines of a terminal. */
-import { cellText } from '../resources/cells.ts';
-import { columnsOf, type Resource, type Shown } from '../resources/resource.ts';
+import { cellText } from '../../resources/cells.ts';
+import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 
 /**
  * The columns of one, in their order.

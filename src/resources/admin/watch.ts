@@ -1,6 +1,6 @@
 /** A watch: a wallet, contract or token that is polled on request. */
-import { address, count, digits, id, instant, nullable, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { address, count, digits, id, instant, nullable, oneOf, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const WATCH_KINDS = ['wallet', 'contract', 'token'] as const;
 export type WatchKind = (typeof WATCH_KINDS)[number];

@@ -1,5 +1,5 @@
 /** A drift: a difference between the service and the ledger that no operation explains. */
-import { driftProposal, PROPOSALS } from './decision.ts';
+
 import {
   address,
   amount,
@@ -14,8 +14,9 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { driftProposal, PROPOSALS } from '../operations/decision.ts';
+import { resource } from '../resource.ts';
 
 export const DRIFT_STATES = [
   'open',

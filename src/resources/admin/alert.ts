@@ -1,6 +1,6 @@
 /** An alert: something that should not be, which a rule finds again as long as it lasts. */
-import { id, instant, record, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { id, instant, record, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const alert = resource('Alert', {
   id: id('alr'),

@@ -1,6 +1,6 @@
 /** What cannot be posted or processed until a person releases it. */
-import { amount, digits, instant, nullable, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { amount, digits, instant, nullable, oneOf, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const QUARANTINE_KINDS = [
   'operation',

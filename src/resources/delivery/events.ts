@@ -3,8 +3,9 @@
  * the examples of the fields. This is the contract with receivers; the types of our code, the
  * schemas, /api/event-types and the webhooks of the API's document derive from it.
  */
-import { CAUSES, drift } from './drift.ts';
-import { ADDR, AT, HASH, UUID } from './example.ts';
+
+import { SERVICE_STATES } from '../admin/status.ts';
+import { ADDR, AT, HASH, UUID } from '../example.ts';
 import {
   address,
   amount,
@@ -22,10 +23,10 @@ import {
   record,
   type ShownOf,
   text,
-} from './fields.ts';
-import { operationData } from './operation.ts';
-import { PERIOD_STATES, period } from './period.ts';
-import { SERVICE_STATES } from './status.ts';
+} from '../fields.ts';
+import { CAUSES, drift } from '../ledger/drift.ts';
+import { PERIOD_STATES, period } from '../ledger/period.ts';
+import { operationData } from '../operations/operation.ts';
 
 export interface EventDefinition<F extends Fields = Fields> {
   readonly description: string;

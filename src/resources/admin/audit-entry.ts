@@ -1,6 +1,6 @@
 /** An entry of the audit trail: who changed what through the API, and what came of it. */
-import { id, instant, nullable, record, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { id, instant, nullable, record, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const auditEntry = resource(
   'AuditEntry',

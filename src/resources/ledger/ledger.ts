@@ -10,8 +10,8 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const TRANSACTION_KINDS = [
   'give',

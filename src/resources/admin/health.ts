@@ -1,7 +1,7 @@
 /** Whether a daemon runs and is ready, and the public keys of its webhooks. */
 
-import { id, list, object, oneOf, optional, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { id, list, object, oneOf, optional, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 import { ROLES } from './status.ts';
 
 export const health = resource('Health', { status: oneOf(['ok']) });

@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { request } from 'undici';
-import { Failure } from '../kernel/errors.ts';
-import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
-import type { freeze } from '../resources/freeze.ts';
-import { FORMATS, type ReportFormat } from '../resources/reports/report.ts';
-import type { Shown } from '../resources/resource.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import type { freeze } from '../../resources/admin/freeze.ts';
+import { FORMATS, type ReportFormat } from '../../resources/reports/report.ts';
+import type { Shown } from '../../resources/resource.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {

@@ -13,9 +13,9 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
-import { VERDICTS } from './reports/content.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { VERDICTS } from '../reports/content.ts';
+import { resource } from '../resource.ts';
 
 export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
 export type PeriodState = (typeof PERIOD_STATES)[number];

@@ -1,6 +1,6 @@
 /** What happened over time, in steps of equal length, for plots. */
-import { count, instant, list, nullable, number, object, oneOf } from './fields.ts';
-import { resource } from './resource.ts';
+import { count, instant, list, nullable, number, object, oneOf } from '../fields.ts';
+import { resource } from '../resource.ts';
 import { SERVICE_STATES } from './status.ts';
 
 const steps = {

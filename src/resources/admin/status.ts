@@ -10,9 +10,9 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
 import { freeze } from './freeze.ts';
-import { resource } from './resource.ts';
 
 /** Which parts of Tallyhook a daemon runs. */
 export const ROLES = ['gateway', 'api', 'workers', 'delivery'] as const;

@@ -3,11 +3,11 @@
  * its own is `tallyhook <tag> <verb>`, with its parameters as arguments and options.
  */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Schema } from '../api/api.ts';
-import { jsonText, tryParseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
-import { cellText } from '../resources/cells.ts';
-import { exit, withExamples, withRemote } from './options.ts';
+import type { Schema } from '../../api/api.ts';
+import { jsonText, tryParseJson } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { cellText } from '../../resources/cells.ts';
+import { exit, withExamples, withRemote } from '../options.ts';
 import { callDaemon, type Method, pagesOf, type Remote } from './remote.ts';
 
 interface Parameter {
@@ -38,7 +38,7 @@ type Row = Record<string, unknown>;
 
 /** Adds the commands that are missing; those of a group that exists join it. */
 export async function addApiCommands(program: Command): Promise<void> {
-  const { describeApi } = await import('../api/api.ts');
+  const { describeApi } = await import('../../api/api.ts');
   const document: Document = JSON.parse(JSON.stringify(describeApi()));
   const written = new Set(program.commands);
   for (const [path, methods] of Object.entries(document.paths))

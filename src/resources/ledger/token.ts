@@ -1,6 +1,6 @@
 /** A token as last observed, and its movements in the ledger. */
-import { address, count, digits, hash, id, instant, nullable, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { address, count, digits, hash, id, instant, nullable, oneOf, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 /** A token is absent only after two observations in a row. */
 export const PRESENCES = ['present', 'absent'] as const;

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { describeApi } from '../../src/api/api.ts';
-import { addApiCommands } from '../../src/cli/api-commands.ts';
+import { addApiCommands } from '../../src/cli/api/commands.ts';
 import { makeProgram } from '../../src/cli/commands.ts';
 import { useServedDrifts } from './served-drifts.ts';
 

@@ -1,6 +1,17 @@
 /** An endpoint: a receiver of webhooks, with its health. */
-import { count, flag, id, instant, list, nullable, number, object, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import {
+  count,
+  flag,
+  id,
+  instant,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  text,
+} from '../fields.ts';
+import { resource } from '../resource.ts';
 
 /** Of signatures: `v1` is symmetric, `v1a` asymmetric. */
 export const SCHEMES = ['v1', 'v1a'] as const;

@@ -1,5 +1,5 @@
 /** An operation: a write asked of the service, or one made elsewhere that was reported. */
-import { decision } from './decision.ts';
+
 import {
   address,
   amount,
@@ -15,8 +15,9 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
+import { decision } from './decision.ts';
 
 const TOKEN = ['give', 'receive_from', 'transfer'] as const;
 const NFT = ['mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from'] as const;

@@ -1,6 +1,6 @@
 /** What two owners decide: the outcome of an operation, or how a drift ends. */
-import { count, id, instant, list, nullable, object, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { count, id, instant, list, nullable, object, oneOf, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const OUTCOMES = ['executed', 'not_executed'] as const;
 

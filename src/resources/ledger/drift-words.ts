@@ -1,7 +1,7 @@
 /** A drift in words of people: what happened, why, and what a proposal would do. Pure. */
-import type { ProposalKind } from './decision.ts';
+import type { ProposalKind } from '../operations/decision.ts';
+import type { Shown } from '../resource.ts';
 import type { Cause, DriftState, drift } from './drift.ts';
-import type { Shown } from './resource.ts';
 
 type Drift = Shown<typeof drift>;
 /** What the words need of a drift; `window_to` and `window_from` are instants. */

@@ -1,6 +1,6 @@
 /** The body of an event, as webhooks and the feed carry it, and the catalogue of event types. */
-import { EVENT_TYPES, EVENTS, type EventType } from './events.ts';
-import { exampleOf } from './example.ts';
+
+import { exampleOf } from '../example.ts';
 import {
   count,
   type Fields,
@@ -12,8 +12,9 @@ import {
   oneOf,
   record,
   text,
-} from './fields.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
+import { EVENT_TYPES, EVENTS, type EventType } from './events.ts';
 
 export const event = resource('Event', {
   id: id('evt'),

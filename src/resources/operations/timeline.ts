@@ -1,5 +1,5 @@
 /** What later stages recorded about one operation. */
-import { delivery } from './delivery.ts';
+import { delivery } from '../delivery/delivery.ts';
 import {
   address,
   amount,
@@ -11,8 +11,8 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
-import { resource } from './resource.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
 
 /** The greatest number of each part. */
 export const PART_MAX = 20;

@@ -1,6 +1,6 @@
 /** A setting in effect on a daemon, and where it comes from. */
-import { flag, json, nullable, oneOf, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { flag, json, nullable, oneOf, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const setting = resource('Setting', {
   name: text(

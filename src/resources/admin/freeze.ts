@@ -1,6 +1,6 @@
 /** A freeze: no write is accepted or sent until it is released. */
-import { instant, nullable, text } from './fields.ts';
-import { resource } from './resource.ts';
+import { instant, nullable, text } from '../fields.ts';
+import { resource } from '../resource.ts';
 
 export const freeze = resource('Freeze', {
   frozen_at: instant(),

@@ -1,8 +1,8 @@
 /** An API key: whose it is, what it may do, and within which limits. */
 
-import { document, id, instant, list, nullable, oneOf, optional, text } from './fields.ts';
-import { KINDS } from './operation.ts';
-import { resource, type Shown } from './resource.ts';
+import { document, id, instant, list, nullable, oneOf, optional, text } from '../fields.ts';
+import { KINDS } from '../operations/operation.ts';
+import { resource, type Shown } from '../resource.ts';
 
 export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];

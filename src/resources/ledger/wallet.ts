@@ -1,6 +1,5 @@
 /** A wallet as the ledger has it and as it was last observed, its statement and observations. */
 
-import { drift } from './drift.ts';
 import {
   address,
   amount,
@@ -14,9 +13,10 @@ import {
   object,
   oneOf,
   text,
-} from './fields.ts';
+} from '../fields.ts';
+import { resource } from '../resource.ts';
+import { drift } from './drift.ts';
 import { TRANSACTION_KINDS } from './ledger.ts';
-import { resource } from './resource.ts';
 
 /** `unopened`: shown, and never in drift, because the ledger has no opening of it yet. */
 export const VERDICTS = ['unopened', 'explained', 'drifting', 'vanished'] as const;
