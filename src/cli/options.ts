@@ -30,6 +30,9 @@ export function instantOf(option: string, text: string | undefined): Instant | u
   return instant;
 }
 
+/** Ends the process once the reader has all of its output: a pipe takes 64 KiB at a time. */
 export async function exit(code: Promise<number>): Promise<never> {
-  process.exit(await code);
+  const result = await code;
+  await new Promise((resolve) => process.stdout.write('', resolve));
+  process.exit(result);
 }

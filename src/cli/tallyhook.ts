@@ -8,6 +8,11 @@ import { Failure } from '../kernel/errors.ts';
 
 // As in main.ts.
 enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'));
+// The reading program, such as head, has ended.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
 try {
   const { makeProgram } = await import('./commands.ts');
   const program = makeProgram();

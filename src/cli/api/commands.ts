@@ -93,7 +93,8 @@ function addOperation(
   command.action(async (...given: unknown[]) => {
     const options = given[inPath.length] as Options;
     const asked = `${filled(path, inPath, given)}${queryText(valuesOf(query, options))}`;
-    if (isList) return exit(printList(options, asked, columnsOf(document, answer)));
+    if (isList)
+      return exit(printList(options, asked, { name, columns: columnsOf(document, answer) }));
     const sent = body ? { body: Object.fromEntries(valuesOf(members, options)) } : {};
     return exit(printAnswer(options, { method, path: asked, ...sent }));
   });
@@ -184,7 +185,11 @@ function jsonOf(text: string): unknown {
   return value;
 }
 
-async function printList(options: Options, path: string, columns: string[]): Promise<number> {
+async function printList(
+  options: Options,
+  path: string,
+  { name, columns }: { name: string; columns: string[] },
+): Promise<number> {
   const limit = Number(
     new URL(path, 'http://x').searchParams.get('limit') ?? Number.POSITIVE_INFINITY,
   );
@@ -195,9 +200,9 @@ async function printList(options: Options, path: string, columns: string[]): Pro
   }
   const data = rows.slice(0, limit);
   if (options.json) printLine(jsonText({ data: data as never }));
-  else if (data.length === 0) printLine('There is none');
+  else if (data.length === 0) printLine(`There are no such ${name}`);
   for (const row of options.json ? [] : data)
-    printLine(columns.map((name) => cellText(row[name]) || '-').join('  '));
+    printLine(columns.map((column) => cellText(row[column]) || '-').join('  '));
   return 0;
 }
 

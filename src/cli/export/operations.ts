@@ -78,10 +78,7 @@ export function exportLines(id: string, options: LineOptions): Promise<number> {
 async function exportRows(options: ExportOptions, of: Export): Promise<number> {
   const texts = Readable.from(format(options.format, fetchRows(options, of), of));
   if (options.out === undefined) {
-    await pipeline(texts, standardOutput()).catch((error: NodeJS.ErrnoException) => {
-      // The reading program, such as head, has ended.
-      if (error.code !== 'EPIPE') throw error;
-    });
+    await pipeline(texts, standardOutput());
   } else {
     const part = `${options.out}.part`;
     try {
