@@ -103,7 +103,15 @@ export function connect(options: ConnectOptions): Db {
     get orm() {
       return pool.statements.orm;
     },
-    begin: (work, options) => pool.begin(work, options),
+    // What waits for a slot while the pool is replaced runs on the new one, as do retries.
+    async begin(work, options = {}) {
+      const ms = options.deadlineMs ?? deadlineMs;
+      const { result, acts } = await withRetries(ms, () =>
+        pool.slots.run(() => pool.transaction(work, options), ms),
+      );
+      for (const act of acts) act();
+      return result;
+    },
     single: (work, ms = deadlineMs) =>
       withRetries(ms, () => pool.slots.run(() => work(pool.bare), ms)),
     load: () => pool.slots.load(),
@@ -146,17 +154,18 @@ function openPool(options: PoolOptions) {
     statements: queryable(client, (build) => new Statement(build, run)),
     /** For work that has both as a whole. */
     bare: queryable(client, (build) => build(client)),
-    async begin<T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
-      const { snapshot = false, deadlineMs: ms = deadlineMs } = options;
-      const level = snapshot ? 'isolation level repeatable read' : '';
+    transaction: <T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions) => {
+      const level = options.snapshot ? 'isolation level repeatable read' : '';
       const limitMs = options.deadlineMs ?? timeoutMs;
-      const { result, acts } = await withRetries(ms, () =>
-        slots.run(() => client.begin(level, (sql) => workIn(sql, work, limitMs)), ms),
-      );
-      for (const act of acts) act();
-      return result as T;
+      return client.begin(level, (sql) => workIn(sql, work, limitMs)) as Promise<Done<T>>;
     },
   };
+}
+
+interface Done<T> {
+  result: T;
+  /** For after the commit. */
+  acts: (() => void)[];
 }
 
 /**
@@ -168,7 +177,7 @@ async function workIn<T>(
   client: postgres.TransactionSql,
   work: (tx: Tx) => Promise<T>,
   limitMs: number | undefined,
-) {
+): Promise<Done<T>> {
   const acts: (() => void)[] = [];
   let hasEnded = false;
   const statements = queryable(client, (build) => {

@@ -264,6 +264,12 @@ describe('A transaction', () => {
   });
 });
 
+function driverFault(): TypeError {
+  const fault = new TypeError("Cannot read properties of null (reading 'write')");
+  fault.stack = `${fault}\n    at nextWrite (/x/node_modules/postgres/src/connection.js:255:22)`;
+  return fault;
+}
+
 describe('The pool', () => {
   it('plans reads of few rows, whatever the defaults of the database are', async () => {
     const name = new URL(database.url).pathname.slice(1);
@@ -278,8 +284,7 @@ describe('The pool', () => {
 
   it("is replaced after the driver's known fault, and after no other error", async () => {
     const db = connect({ url: database.url, max: 2 });
-    const fault = new TypeError("Cannot read properties of null (reading 'write')");
-    fault.stack = `${fault}\n    at nextWrite (/x/node_modules/postgres/src/connection.js:255:22)`;
+    const fault = driverFault();
     const others = [
       new TypeError('x'),
       new Error(fault.message),
@@ -294,6 +299,20 @@ describe('The pool', () => {
     expect(await first(db.sql`select pg_backend_pid() as x`)).not.toBe(before);
     expect(await db.begin(({ sql }) => first(sql`select 1 as x`))).toBe(1);
     await db.end();
+    await db.end();
+  });
+
+  it('runs on the new pool what waited for a connection of the replaced one', async () => {
+    const db = connect({ url: database.url, max: 1, waitingMax: 2 });
+    const running = errorOf(() => db.begin(({ sql }) => sql`select pg_sleep(20)`));
+    const waiting = [
+      db.begin(({ sql }) => first(sql`select 1 as x`)),
+      db.single(({ sql }) => first(sql`select 2 as x`)),
+    ];
+    expect(db.load()).toEqual({ running: 1, waiting: 2 });
+    expect(db.renewAfter(driverFault())).toBe(true);
+    expect(isAway(await running)).toBe(true);
+    expect(await Promise.all(waiting)).toEqual([1, 2]);
     await db.end();
   });
 
