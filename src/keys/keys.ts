@@ -101,7 +101,7 @@ export function makeKeys(deps: {
         id: ids.next('key'),
         name,
         owner: await knownOwner(db, owner),
-        scopes: SCOPES.filter((scope) => scopes.includes(scope)),
+        scopes: [...scopes],
         limits: limits === undefined ? null : validLimits(limits),
         createdAt: clock.now(),
         expiresAt: expiresAt ?? null,

@@ -57,9 +57,11 @@ function valueText(value: unknown): string {
 }
 
 export function settingsPage(): string {
-  const rows = DEFINED.filter(({ isSection }) => !isSection).map((one) => {
-    const { path, schema, default: value, description = '', variable } = one;
+  const shown = DEFINED.filter(({ isSection, description }) => !isSection || description);
+  const rows = shown.map((one) => {
+    const { path, schema, isSection, default: value, description = '', variable } = one;
     const name = path.join('.');
+    if (isSection) return [`\`${name}\``, '', '', description];
     const unit = unitOf(name);
     const range = rangeOf(z.toJSONSchema(schema, { unrepresentable: 'any' }));
     const named = variable ? `${description} (\`${variable.name}\`)` : description;

@@ -34,7 +34,7 @@ it('A key authenticates by its secret', async () => {
   expect(await keys.authenticate(secret)).toEqual({
     keyId: key.id,
     owner: 'team',
-    scopes: ['gateway', 'read'],
+    scopes: ['read', 'gateway'],
   });
 });
 

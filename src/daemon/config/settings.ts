@@ -61,7 +61,7 @@ const oidc = z.strictObject({
 });
 
 /** An environment variable that overrides a setting. */
-export interface Variable {
+interface Variable {
   name: string;
   /** What it must be, for people. */
   expected: string;
@@ -77,7 +77,7 @@ export interface About {
   variable?: Variable;
 }
 
-export const aboutOf = (schema: z.ZodType): About => schema.meta() ?? {};
+const aboutOf = (schema: z.ZodType): About => schema.meta() ?? {};
 
 function setting<S extends z.ZodType>(
   schema: S,
@@ -344,7 +344,7 @@ const observer = section(
       'least between polls of a pending target, which follow what was learned of how long ' +
         'operations take to show',
     ),
-    pending_interval_max_ms: setting(ms, 30_000, 'most between them'),
+    pending_interval_max_ms: setting(ms, 30_000, 'most between polls of a pending target'),
     poll_timeout_ms: setting(ms, 15_000, 'a whole poll, waiting for budget included'),
     probe_interval_ms: setting(ms, 30_000, 'between polls of the maintenance status'),
     probe_interval_down_ms: setting(ms, 5_000, 'the same while the service is down or unreachable'),
@@ -378,7 +378,7 @@ const reconciler = section({
   bracket_max_ms: setting(
     ms,
     600_000,
-    'it may when the polls before and after the send are at most so far apart',
+    'one_sided: resolve needs polls before and after the send that are at most so far apart',
   ),
 });
 
@@ -445,7 +445,7 @@ const webhooks = section(
     allow_cidrs: setting(
       z.array(z.union([z.cidrv4(), z.cidrv6()])),
       [],
-      'private address ranges that endpoints may have',
+      'private address ranges that endpoints may have; with the sandbox also loopback',
       {
         name: 'WEBHOOK_ALLOW_CIDRS',
         read: listOf,
@@ -696,10 +696,10 @@ export const VARIABLES: Record<string, KnownVariable> = {
     description: 'of console.oidc, unless it is a public client',
   },
   AWS_ACCESS_KEY_ID: { kind: 'secret', description: 'used by reports.delivery.bucket alone' },
-  AWS_SECRET_ACCESS_KEY: { kind: 'secret', description: 'as the one before' },
+  AWS_SECRET_ACCESS_KEY: { kind: 'secret', description: 'belongs to AWS_ACCESS_KEY_ID' },
   AWS_SESSION_TOKEN: {
     kind: 'secret',
-    description: 'as the one before, if its keys are temporary',
+    description: 'belongs to AWS_ACCESS_KEY_ID, if that is temporary',
   },
   TALLYHOOK_URL: { kind: 'command', description: 'of the daemon that a command speaks to' },
   TALLYHOOK_KEY: { kind: 'command', description: 'the key with which it does' },

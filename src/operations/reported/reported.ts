@@ -293,7 +293,7 @@ export async function listSameNumber(
 }
 
 /** The operations that reports name, by id, locked. */
-export async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<string, Operation>> {
+async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<string, Operation>> {
   if (ids.length === 0) return new Map();
   const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
@@ -374,10 +374,7 @@ export interface Recording extends RecordedEffects {
  * Inserts reported operations with their transitions. Returns the inserted ids; a missing one was
  * inserted by a concurrent report.
  */
-export async function insertReported(
-  tx: Tx,
-  recordings: readonly Recording[],
-): Promise<Set<string>> {
+async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise<Set<string>> {
   if (recordings.length === 0) return new Set();
   const rows = recordings.map(({ operation: o, keyId, body, effects, feeMode }) => ({
     ...o,
@@ -433,7 +430,7 @@ export async function insertReported(
 }
 
 /** Adds numbers, with a transition that keeps the state. */
-export async function fillNumbers(
+async function fillNumbers(
   tx: Tx,
   numberings: readonly Numbering[],
   at: Instant,

@@ -87,7 +87,9 @@ export const operationData = resource('OperationData', {
   error: nullable(
     object(
       {
-        class: text('refused, not_sent, unavailable, or unknown'),
+        class: text(
+          'refused, not_sent or unavailable; of a lost outcome unknown, abandoned or restored',
+        ),
         status: nullable(count()),
         code: nullable(text()),
         message: nullable(text()),
