@@ -98,8 +98,8 @@ export class Sender {
     const keepsUp = queue.pool === 'quick' && consecutiveFailures === 0;
     const window = keepsUp ? Math.max(inFlight, queue.ramp) : inFlight;
     const claimed = queue.sending + waitingIn(queue);
-    // Keeps claims in groups: a wide window is refilled once half of it is free.
-    if (window > inFlight && claimed * 2 > window) return 0;
+    // Keeps claims in groups: a wide window is refilled once half of it is free, or no send waits.
+    if (claimed >= inFlight && claimed * 2 > window) return 0;
     return Math.max(0, window - claimed);
   }
 
