@@ -49,7 +49,7 @@ export async function listAccounts(
 }
 
 /** Which transactions: of one account, of one operation, or all. */
-export interface TransactionFilter {
+interface TransactionFilter {
   account?: string | undefined;
   operationId?: string | undefined;
   /** Continue before this id. */
@@ -164,7 +164,7 @@ export async function listMovementsOf(
 type TrialLine = Row<typeof trialLine>;
 
 /** A page of a trial balance, with the totals of the whole. */
-export interface TrialPage {
+interface TrialPage {
   debit: bigint;
   credit: bigint;
   lines: TrialLine[];

@@ -46,7 +46,7 @@ export interface DueTarget
   schedule: 'steady' | 'seldom' | 'never';
 }
 
-export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
+type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
   /** Without it the first poll is due now. */
   firstPollAfterMs?: number;
 };
@@ -276,7 +276,7 @@ export async function listLastRecords(
     where name = any(${names as string[]}::text[]) and last_record is not null`;
 }
 
-export interface LateTargets {
+interface LateTargets {
   targets: number;
   /** When the target polled longest ago was polled; null if none was. */
   oldestPollAt: Instant | null;

@@ -54,7 +54,7 @@ export async function countUnchained({ sql }: Queryable): Promise<number> {
 }
 
 /** A batch without postings, which takes what evidence waits when it commits. */
-export async function insertBareBatch(
+async function insertBareBatch(
   { sql }: Tx,
   last: { batchId: bigint; recordedAt: Instant },
   now: Instant,

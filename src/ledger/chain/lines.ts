@@ -258,10 +258,10 @@ function sourcesOf({ sql }: Tx): Map<string, Source> {
   return new Map(Object.entries({ ...decided, ...others }));
 }
 
-export type BatchRows = ChainedRows & { batchId: bigint };
+type BatchRows = ChainedRows & { batchId: bigint };
 
 /** The evidence in these batches, in the order of its digests. */
-export async function listChainedRows(tx: Tx, after: bigint, upTo: bigint): Promise<BatchRows[]> {
+async function listChainedRows(tx: Tx, after: bigint, upTo: bigint): Promise<BatchRows[]> {
   return tx.sql<BatchRows[]>`
     select batch_id, source, row_ids from tallyhook.chained_rows
     where batch_id > ${String(after)}::bigint and batch_id <= ${String(upTo)}::bigint
@@ -269,7 +269,7 @@ export async function listChainedRows(tx: Tx, after: bigint, upTo: bigint): Prom
 }
 
 /** The rows that batches name and that there are, as lines by source and key. */
-export async function findEvidence(
+async function findEvidence(
   tx: Tx,
   chained: readonly ChainedRows[],
 ): Promise<Map<string, Map<string, EvidenceLine>>> {
@@ -318,7 +318,7 @@ async function listLines(
  * They are only searched for if there are more rows than were found.
  * @param found how many rows of each source the batches name
  */
-export async function listStrangeEvidence(
+async function listStrangeEvidence(
   tx: Tx,
   last: bigint,
   found: ReadonlyMap<string, number>,

@@ -24,7 +24,7 @@ import {
 } from './rule.ts';
 
 /** The record of a finished scan. */
-export interface ScanRecord {
+interface ScanRecord {
   contractId: bigint;
   /** Only tokens of this creator were listed; null for all. */
   creator: string | null;

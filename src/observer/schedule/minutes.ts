@@ -35,7 +35,7 @@ interface MinuteSample {
   oldestPollMs: number | null;
 }
 
-export async function addToMinute(
+async function addToMinute(
   { sql }: Queryable,
   now: Instant,
   { requests, allowedPerS, expectedDelayMs, oldestPollMs }: MinuteSample,

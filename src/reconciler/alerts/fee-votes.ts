@@ -35,7 +35,7 @@ function conditionOf({ against, settled, operationId, mode }: FeeVotes): Conditi
   return { rule: CONTRADICTED, subject: 'ledger.fee_mode', detail };
 }
 
-export interface FeeVotes {
+interface FeeVotes {
   /** Writes with a fee whose payer has a drift that the other rule explains. */
   against: number;
   /** All writes with a fee that settled since the first of them, at most 1,000. */

@@ -18,7 +18,7 @@ import { listExecutedBetween } from '../wallets/expected.ts';
 import { counterpartAmounts, type Facts, type Prepared, probableCause } from './cause.ts';
 import { type Drift, insertDriftAction, pairDrift } from './drift.ts';
 
-export interface Assessment {
+interface Assessment {
   cause: Cause;
   prepared: Prepared | null;
   counterpart: string | null;
@@ -106,7 +106,7 @@ const COMPARED = '7 days';
  * Operations that count as not executed, or are undecided, and would explain the change, at most
  * two: sent before it, and recorded in the week before it.
  */
-export async function listLost(
+async function listLost(
   { sql }: Queryable,
   { walletKey, amount, windowTo }: Window & { amount: bigint },
 ): Promise<string[]> {
@@ -129,7 +129,7 @@ type Booked = Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowFrom' | 'wind
  * An executed operation of exactly this effect that may have taken effect in the window of a drift
  * and became known after it was confirmed, such as one that was reported. It explains no other.
  */
-export async function findKnownLater(
+async function findKnownLater(
   { sql }: Queryable,
   drift: Booked & { amount: bigint },
   readLagMs: number,
@@ -165,7 +165,7 @@ export async function executedSince(
 }
 
 /** The booked drifts of the wallet of this amount, the oldest first. */
-export async function listBooked(
+async function listBooked(
   { sql }: Queryable,
   { walletKey, amount }: { walletKey: string; amount: bigint },
 ): Promise<Booked[]> {
@@ -179,7 +179,7 @@ export async function listBooked(
  * Unclosed drifts of other wallets without a counterpart, of one of these amounts, whose change may
  * have happened at the same time; at most two.
  */
-export async function listPossibleCounterparts(
+async function listPossibleCounterparts(
   { sql }: Tx,
   { walletKey, windowFrom, windowTo }: Window,
   amounts: readonly bigint[],

@@ -234,7 +234,7 @@ function shown(token: ScannedToken): Json {
 }
 
 /** What is known about one token besides the scan. */
-export interface TokenKnown {
+interface TokenKnown {
   tokenId: bigint;
   /** The operations that made it, by number or hash. */
   claimedBy: string[];
@@ -299,7 +299,7 @@ export async function knownOf(
 }
 
 /** With more tokens of one URI and unknown origin a mint stays unclear. */
-export const HELD_MAX = 100;
+const HELD_MAX = 100;
 
 /** Observed tokens with one of these URIs that no known mint made, absent ones included. */
 export async function listHeld(
