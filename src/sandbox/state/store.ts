@@ -2,7 +2,7 @@
  * The rows of the world on disk, in SQLite. What was written survives a killed process at any
  * instant, not a power failure.
  */
-import { mkdirSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../kernel/errors.ts';
@@ -30,10 +30,19 @@ const SCHEMA = `
     n integer primary key, of text not null, key text not null, row text not null, unique (of, key)
   ) strict`;
 
-/** @throws Failure `bad_setting` for a file that SQLite cannot read */
+/** @throws Failure `bad_setting` for a file that SQLite cannot read, and a world of an older form */
 export function openStore(directory: string): Store {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const older = join(directory, 'world.jsonl');
+  if (existsSync(older))
+    throw new Failure(
+      'bad_setting',
+      `${older} is sandbox data of an earlier version, which this one cannot read; ` +
+        'delete its folder',
+    );
   const path = join(directory, 'world.db');
+  // SQLite would make it readable for all; it gives its log the mode of this file.
+  closeSync(openSync(path, 'a', 0o600));
   const db = new DatabaseSync(path);
   try {
     db.exec(SCHEMA);

@@ -2,11 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -105,6 +108,29 @@ describe('A reopened world', () => {
       code: 'bad_setting',
       message: expect.stringContaining('delete its folder'),
     });
+  });
+
+  it('is refused when an earlier version stored it, and stays as it is', async () => {
+    const file = join(directory, 'world.jsonl');
+    writeFileSync(file, '[["counters","effect",{"value":"7"}]]\n');
+    await expect(startCaller({ directory })).rejects.toMatchObject({
+      code: 'bad_setting',
+      message: expect.stringContaining(`${file} is sandbox data of an earlier version`),
+    });
+    expect(readdirSync(directory)).toEqual(['world.jsonl']);
+  });
+
+  it('is readable for its owner alone, in a folder that is readable for all', async () => {
+    chmodSync(directory, 0o755);
+    await writeSome(await startCaller({ directory }));
+    const modes = readdirSync(directory).map((name) => [
+      name,
+      statSync(join(directory, name)).mode & 0o777,
+    ]);
+    expect(modes).toEqual([
+      ['world.db', 0o600],
+      ['world.db-wal', 0o600],
+    ]);
   });
 });
 
