@@ -53,6 +53,8 @@ function linesOf(text: string, width: number): string[] {
 
 function valueText(value: unknown): string {
   const style = { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 } as const;
+  // Quoted, because a person may make it one that begins with the asterisk of an alias.
+  if (typeof value === 'string' && value.includes('*')) return JSON.stringify(value);
   return stringify(value, style).trim();
 }
 
@@ -63,7 +65,7 @@ export function settingsPage(): string {
     const name = path.join('.');
     if (isSection) return [`\`${name}\``, '', '', description];
     const unit = unitOf(name);
-    const range = rangeOf(z.toJSONSchema(schema, { unrepresentable: 'any' }));
+    const range = rangeOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
     const named = variable ? `${description} (\`${variable.name}\`)` : description;
     return [`\`${name}\``, `\`${valueText(value)}\``, unit ? `${range}, ${unit}` : range, named];
   });
@@ -89,25 +91,45 @@ function table(head: string[], rows: string[][]): string {
   return [head, head.map(() => '---'), ...rows].map(lineOfCells).join('');
 }
 
-const cellOf = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', '<br>');
+const cellOf = (text: string) =>
+  text
+    .replaceAll('|', '\\|')
+    .replace(/^- \{.*/gm, '`$&`')
+    .replaceAll('\n', '<br>');
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** The values that a schema allows, in short. */
 function rangeOf(schema: JsonSchema | boolean): string {
   if (typeof schema === 'boolean') return 'any';
-  const { type, anyOf, items, minimum, maximum, exclusiveMinimum } = schema;
-  if (anyOf) return [...new Set(anyOf.map(rangeOf))].join(' or ');
+  const { type, anyOf, oneOf = anyOf, prefixItems, items } = schema;
+  const { minimum, maximum, exclusiveMinimum } = schema;
+  if (oneOf) return [...new Set(oneOf.map(rangeOf))].join(' or ');
   if (schema.const !== undefined) return String(schema.const);
   if (schema.enum) return schema.enum.join(', ');
   if (type === 'boolean') return 'true or false';
   if (type === 'array')
-    return `a list: ${Array.isArray(items) ? 'see below' : rangeOf(items ?? true)}`;
+    return `a list: ${[...(prefixItems ?? []), items].map(itemOf).join(', then ')}`;
   if (type === 'integer' || type === 'number') {
     const least =
       exclusiveMinimum === undefined ? String(minimum) : `more than ${exclusiveMinimum}`;
     const isSafe = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
     return isSafe ? `${least} to ${maximum}` : `${least} or more`;
   }
-  return { string: 'text', null: 'null', object: 'a map' }[String(type)] ?? 'any';
+  if (type === 'object') return mapOf(schema);
+  return { string: 'text', null: 'null' }[String(type)] ?? 'any';
+}
+
+const itemOf = (items: JsonSchema['items']) =>
+  rangeOf(Array.isArray(items) ? true : (items ?? true));
+
+/** The names of a map that are fixed, with the values that are. */
+function mapOf({ properties, required = [] }: JsonSchema): string {
+  if (!properties) return 'a map';
+  const members = Object.entries(properties).map(([name, schema]) => {
+    const value = typeof schema === 'boolean' ? undefined : schema.const;
+    const fixed = value === undefined ? name : `${name}: ${value}`;
+    return required.includes(name) ? fixed : `${fixed}?`;
+  });
+  return `\`{ ${members.join(', ')} }\``;
 }

@@ -57,7 +57,7 @@ async function events() {
 
 const last = () => findVerification(database.db);
 
-it('A ledger is verified once in the interval, whichever daemon does it', async () => {
+it('A ledger is verified once in the interval by all daemons together', async () => {
   const verifyAll = async (passes: Awaited<ReturnType<typeof startDaemon>>[]) => {
     await Promise.all(passes.map((pass) => pass()));
     return last();

@@ -204,7 +204,7 @@ describe('A transaction', () => {
     expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
   });
 
-  it('uses read committed, whatever the default of the database is', async () => {
+  it('uses read committed, also where the default of the database is another', async () => {
     const name = new URL(database.url).pathname.slice(1);
     const level = `alter database ${name} set default_transaction_isolation`;
     await owner.sql.unsafe(`${level} = 'serializable'`);
@@ -271,7 +271,7 @@ function driverFault(): TypeError {
 }
 
 describe('The pool', () => {
-  it('plans reads of few rows, whatever the defaults of the database are', async () => {
+  it('plans reads of few rows, also where the defaults of the database are others', async () => {
     const name = new URL(database.url).pathname.slice(1);
     const ours = ['jit off', 'random_page_cost 1.1', 'max_parallel_workers_per_gather 0'];
     for (const other of ['jit = on', 'random_page_cost = 4', 'max_parallel_workers_per_gather = 2'])

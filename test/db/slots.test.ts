@@ -10,7 +10,7 @@ afterAll(() => pool.end());
 
 const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error) => error);
 
-/** Locks that hold statements until the test lets them go on, in whatever order. */
+/** Locks that hold statements until the test lets them go on, in any order. */
 async function holdLocks(...keys: number[]) {
   const held = keys.map(async (key) => {
     let release = () => {};

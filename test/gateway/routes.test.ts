@@ -144,7 +144,7 @@ it('A write has amounts of any size, and only text that Postgres can store and i
   expect(fields.toAddr?.isWellFormed()).toBe(true);
 });
 
-it('Parsing a write never throws, whatever its body', () => {
+it('Parsing a write never throws, with any body', () => {
   fc.assert(
     fc.property(
       fc.uint8Array(),

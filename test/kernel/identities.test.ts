@@ -1,4 +1,4 @@
-/** One canonical form of each identity, whatever its spelling; in SQL the same form. */
+/** One canonical form of each identity for all its spellings; in SQL the same form. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

@@ -144,7 +144,7 @@ it.each([
 });
 
 it.each(['authorization', 'secrets', 'code', 'key'])(
-  'The log redacts the field %s whatever its value looks like',
+  'The log redacts the field %s with any value',
   (field) => {
     const text = written((log) => log.info({ a: { [field]: ['plain', 1] }, [field]: 7 }, 'x'));
     expect(JSON.parse(text)).toMatchObject({ a: { [field]: '[secret]' }, [field]: '[secret]' });

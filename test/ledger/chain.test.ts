@@ -127,7 +127,7 @@ describe('Tampering as a superuser', () => {
     });
   });
 
-  it('An export is verified as its ledger is, whatever the texts of its rows', async () => {
+  it('An export is verified as its ledger is, with any texts in its rows', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-chain-'));
     const file = join(folder, 'ledger.jsonl');
     await exportLedger(database.db, (lines) => writeFile(file, lines));

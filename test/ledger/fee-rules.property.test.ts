@@ -167,7 +167,7 @@ async function runAll(daemons: readonly Ledger[], now: number): Promise<void> {
   }
 }
 
-it('Whatever rule was set before, the ledger becomes one that had the rule from the beginning', async () => {
+it('After any rule, the ledger becomes one that had the rule from the beginning', async () => {
   const property = fc.asyncProperty(
     fc.array(write, { maxLength: 12 }),
     fc.record({ wrong: rules, right: rules, mapped: fc.boolean() }),

@@ -136,7 +136,7 @@ it('Any writes in any batches give the balances of a small model and break no ru
   await fc.assert(property, { numRuns: 25 });
 });
 
-it('Three daemons on one database post everything once, whichever holds the lease', async () => {
+it('Three daemons on one database post everything once, each of them with the lease for a time', async () => {
   const own = await createDatabase();
   const clock = manualClock();
   const many = Array.from({ length: 300 }, (_, n) => ({

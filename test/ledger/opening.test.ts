@@ -138,7 +138,7 @@ describe('A reported operation from before the opening', () => {
     expect(await trialBalanceOff(OBSERVED - 24 * HOUR)).toBe(0n);
   });
 
-  it('An entry posted before the opening also moves it, whatever its amount', async () => {
+  it('An entry posted before the opening also moves it, by any amount', async () => {
     await rig.put(report('op_1', OBSERVED - HOUR));
     await rig.post();
     await open(A, -10n);

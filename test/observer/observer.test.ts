@@ -193,7 +193,7 @@ describe('A target of an open operation', () => {
     expect(await observationsOf({ kind: 'wallet', addr: operatorAddr })).toHaveLength(1);
   });
 
-  it('is polled whatever its address begins with', async () => {
+  it('is polled, with any begin of its address', async () => {
     const observer = await world.openObserver();
     const addrs = [`0X${'A'.repeat(40)}`, 'T'.repeat(42), `bc1q${'z'.repeat(38)}`];
     for (const [n, toAddr] of addrs.entries())

@@ -113,7 +113,7 @@ describe('A write whose caller chose to wait', () => {
 });
 
 describe('The request queue', () => {
-  it('Writes of one wallet are sent in their order, whatever their kind; others overtake', async () => {
+  it('Writes of one wallet are sent in their order, of one kind or of several; others overtake', async () => {
     const [a, b] = [freshWallet(), freshWallet()];
     const first = await rig.queue(giveTo(a));
     const both = await rig.queue({

@@ -106,7 +106,7 @@ function actionsOf(rig: Opened) {
       const { operations, daemon } = await openStages(counted, deps);
       return { id: daemon.id, operations, begun };
     },
-    /** Lets all daemons live on, whatever the clock says. */
+    /** Lets all daemons live on, at any time of the clock. */
     keepAlive: () =>
       rig.database.owner.sql`update tallyhook.daemons set alive_until = '2100-01-01'`,
     /** Records a write that is neither queued nor refused. */

@@ -82,7 +82,7 @@ describe('Subsets with a sum', () => {
     expect(subsetsWithSum(vectors, [operator, ...target.slice(1)], 2)).toEqual([executed]);
   });
 
-  it('Two writes on each of forty wallets are told apart in whichever order they stand', () => {
+  it('Two writes on each of forty wallets are told apart in every order', () => {
     const of = (amount: bigint) =>
       Array.from({ length: 40 }, (_, i) =>
         Array.from({ length: 40 }, (__, d) => (d === i ? amount : 0n)),

@@ -13,7 +13,7 @@ const world = useEachWorld(balancedWorld);
 describe('A report of a period that has ended', () => {
   beforeEach(() => world.clock.set(END + 3 * DAY));
 
-  it('has the figures of its end, whatever took effect later', async () => {
+  it('has the figures of its end, also after later effects', async () => {
     const first = (await world.report()).content;
     await world.operation({ ...timesAt(END), amount: 7 });
     await world.post();

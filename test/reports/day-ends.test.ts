@@ -59,7 +59,7 @@ describe('A day end', () => {
     expect(await ends()).toEqual([isoText(START - DAY + 15 * HOUR)]);
   });
 
-  it('changes no figure of a report, whatever was recorded late or took effect later', async () => {
+  it('changes no figure of a report, also after late records and later effects', async () => {
     world.clock.set(END + 2 * HOUR);
     await giveAt(END + HOUR);
     await giveAt(START + 2 * HOUR, 11);

@@ -63,7 +63,7 @@ it.each([
   },
 );
 
-it('A token that we minted has no opening, whatever is posted first', async () => {
+it('A token that we minted has no opening, in any order of postings', async () => {
   const late = isoText(START + 2 * HOUR);
   await write('mint', { effective_at: late, answered_at: late });
   await world.sql(`update tallyhook.due_postings set due_at = '${late}'`);

@@ -189,7 +189,7 @@ describe('The budget', () => {
     expect(by(0)).toMatchObject({ byApps: 5, effective: 5 });
   });
 
-  it('with a setting stays at it, whatever apps send, and states what it has learned', async () => {
+  it('with a setting stays at it, however much apps send, and states what it has learned', async () => {
     const { budget, clock } = await openBudget({ rate: 5, setting: 100 });
     budget.share({ pollers: 1, appPerS: 4_000 });
     expect(budget.bounds()).toEqual({ setting: 100, byApps: null, learned: 5, effective: 5 });

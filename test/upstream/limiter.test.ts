@@ -22,7 +22,7 @@ describe('The rate of polls', () => {
     ['is five a second without traffic of apps', null, 0, 5],
     ['is five a second while a fourth of the traffic is less', null, 20, 5],
     ['is a fourth of the traffic of apps when that is more', null, 40, 10],
-    ['is never above a setting, whatever apps send', 5, 400, 5],
+    ['is never above a setting, however much apps send', 5, 400, 5],
     ['is a setting below five', 0.5, 400, 0.5],
     ['is a setting above the share of apps', 100, 40, 100],
   ])('has a ceiling that %s', (_title, setting, appPerS, ceiling) => {
@@ -79,7 +79,7 @@ describe('The rate of polls', () => {
 });
 
 describe('The token bucket', () => {
-  /** Takes whatever is free in every millisecond, and returns the times of polls. */
+  /** Takes all that is free in every millisecond, and returns the times of polls. */
   function run(perS: number, seconds: number): number[] {
     const bucket = makeTokenBucket(() => perS, T0);
     const polls: number[] = [];

@@ -18,7 +18,7 @@ export type Script = (request: ReceivedRequest) => Reply | Promise<Reply>;
 export interface ScriptedService {
   origin: string;
   requests: ReceivedRequest[];
-  /** How many requests had this path, whatever their query. */
+  /** How many requests had this path, with any query. */
   count(path: string): number;
   close(): Promise<void>;
 }

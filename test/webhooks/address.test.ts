@@ -95,7 +95,7 @@ it.each([
   'fd20:ce::254',
   'fe80::a9fe:a9fe',
   '::ffff:169.254.169.254',
-])('The metadata service of a cloud is refused whatever ranges are allowed: %s', (address) => {
+])('The metadata service of a cloud is refused with any ranges allowed: %s', (address) => {
   const all = parseRanges(['0.0.0.0/0', '::/0']);
   expect(isRefused(address, all)).toBe(true);
   expect(isRefused('10.0.0.1', all)).toBe(false);

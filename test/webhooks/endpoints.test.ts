@@ -231,7 +231,7 @@ it('Days of failures disable an endpoint; a success after a pause is announced',
   });
 });
 
-it('A test goes to its endpoint only, whatever the subscriptions', async () => {
+it('A test goes to its endpoint only, with any subscriptions', async () => {
   const { endpoint } = await rig.subscribe('/hook', { eventTypes: ['token.*'] });
   await rig.subscribe('/other');
   const { eventId } = await rig.webhooks.sendTest(endpoint.id);

@@ -153,7 +153,7 @@ it('A secret whose end looks like the begin of an escape is found', () => {
   expect(redact('{ . &equals;*%![:}\\": ')).toBe('[secret]": ');
 });
 
-it('No secret is found in a response, whichever bytes it has and whichever spelling of it is between any texts', () => {
+it('No secret is found in a response, with any bytes, in any spelling and between any texts', () => {
   const spellings = Object.values(SPELLINGS);
   const secret = fc.oneof(
     fc.constantFrom(...Object.values(SECRETS)),

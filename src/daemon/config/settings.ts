@@ -218,7 +218,7 @@ const upstream = section(
     budget_per_s: setting(
       z.union([perS, z.literal('auto')]),
       'auto',
-      'highest poll rate of all daemons together, or auto',
+      'highest rate of polls of all daemons together, or auto',
       {
         name: 'UPSTREAM_BUDGET_PER_S',
         read: (text) => (text === 'auto' ? text : Number(text)),
@@ -255,9 +255,9 @@ const upstream = section(
   'The client of the service. All polls of all daemons share one budget; requests of apps ' +
     'neither wait for it nor use it up. `auto` is 5 polls per second, or a fourth of the ' +
     'requests of apps per second if that is more: what apps send without a 429 shows that the ' +
-    'service bears it. A number is the most polls per second, whatever apps send. Tallyhook ' +
-    'halves its rate when the service answers 429, to apps or to polls, and raises it again ' +
-    'within 5 minutes of the end of its Retry-After.',
+    'service bears it. A number is the highest rate of polls, however many requests apps send. ' +
+    'Tallyhook halves its rate when the service answers 429, to apps or to polls, and raises it ' +
+    'again within 5 minutes of the end of its Retry-After.',
 );
 
 const gateway = section({
@@ -397,7 +397,7 @@ const alerts = section(
     rules: setting(
       alertRules,
       [],
-      'each an event alert.raised when it begins to hold, alert.cleared when it ends:\n' +
+      'Tallyhook emits alert.raised when a rule begins to hold, alert.cleared when it ends:\n' +
         '- { name: operator-low, kind: wallet_below, wallet: "operator:1", amount: "100000" }\n' +
         '- { name: shop-full, kind: wallet_above, wallet: "0x…", amount: "5000000" }\n' +
         '- { name: unknown-old, kind: unknown_older, age_ms: 900000 }\n' +
@@ -572,7 +572,7 @@ const sections = z.strictObject({
     oidc: setting(
       oidc.nullable(),
       null,
-      'sign-in of people by OpenID Connect, beside keys; see the README',
+      'sign-in of people by OpenID Connect, beside keys; see docs/operators.md',
     ),
   }),
   sandbox: section(

@@ -30,7 +30,7 @@ const SCHEMA = `
     n integer primary key, of text not null, key text not null, row text not null, unique (of, key)
   ) strict`;
 
-/** @throws Failure `bad_setting` for a file that SQLite cannot read, and a world of an older form */
+/** @throws Failure `bad_setting` for what SQLite cannot read, or an earlier version wrote */
 export function openStore(directory: string): Store {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const older = join(directory, 'world.jsonl');

@@ -123,7 +123,7 @@ describe('A mapping', () => {
   });
 });
 
-it('Movements are listed per wallet in the order of their times, whatever order they were added in', () => {
+it('Movements are listed per wallet in the order of their times, not in that of their addition', () => {
   const movements = makeMovements();
   const huge = 2n ** 80n;
   for (let n = 0; n < 3_000; n++)

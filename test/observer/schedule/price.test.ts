@@ -128,7 +128,7 @@ describe('The expected delay of a change', () => {
     expect(delay?.leastMs).toBeCloseTo(100_000, 0);
   });
 
-  it('It is at least the least possible one, whatever the targets and the budget', () => {
+  it('It is at least the least possible one, for all targets and budgets', () => {
     fc.assert(
       fc.property(someClasses, somePerS, (classes, budgetPerS) => {
         const bounds = boundsOf(classes, budgetPerS);

@@ -80,7 +80,7 @@ describe('A target that is not polled', () => {
     expect(await rig.events(LATE)).toHaveLength(1);
   });
 
-  it('is late once, whichever daemon finds it, also after a restart', async () => {
+  it('is late once for all daemons together, also after a restart', async () => {
     const rig = await openAlertRig();
     await rig.opened(100n);
     await rig.serviceIs('active');

@@ -91,7 +91,7 @@ describe('A change of the holder', () => {
       true,
     ],
     ['is recorded when the chain failed a later hash', moved({ status: 3 }), [], false],
-    ['to nobody is recorded whatever the last status was', { ...gone, status: 0 }, [], false],
+    ['to nobody is recorded after any last status', { ...gone, status: 0 }, [], false],
   ] as const)('%s', (_, token, operations, waits) => {
     expect(mustWait(token, operations, observed)).toBe(waits);
   });

@@ -1,5 +1,5 @@
 /**
- * The journal of a token ends with the truth, whatever we do, others do, is observed and is
+ * The journal of a token ends with the truth, for all that we do, others do, is observed and is
  * reported late.
  */
 import fc from 'fast-check';

@@ -67,7 +67,7 @@ describe('Settling', () => {
     expect(await rig.stateOf(id)).toBe('accepted');
   });
 
-  it('A transfer that one of its wallets does not show stays accepted, whichever is observed last', async () => {
+  it('A transfer that one of its wallets does not show stays accepted, in both orders of observations', async () => {
     const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(from, to, 10n);
     await rig.accept(id);

@@ -1,5 +1,5 @@
 /**
- * Runs a load: writes at a steady rate whatever the answers, some of them with lost answers, and
+ * Runs a load: writes at a steady rate, after any answers, some of them with lost answers, and
  * five changes of the busy wallets by others.
  */
 import { monotonicMs, systemClock } from '../../../src/kernel/clock.ts';

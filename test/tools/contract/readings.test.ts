@@ -1,4 +1,4 @@
-/** Every statement holds whatever a service does where the interface is silent. */
+/** Every statement holds for all that a service may do where the interface is silent. */
 import { expect, it } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeService } from './client/service.ts';
