@@ -45,6 +45,8 @@ export interface Field<Row = never, Shown = unknown> {
   readonly isOpen?: boolean;
   /** Of an `object`: the row has it as it is shown, such as a jsonb document. */
   readonly isDocument?: boolean;
+  /** The least that a `count` may be. */
+  readonly min?: number;
   /** The greatest length of a text in requests. */
   readonly max?: number;
   /** As it is shown; see `example.ts`. */
@@ -78,7 +80,7 @@ export type ShownOf<F extends Fields> = Flat<
   }
 >;
 
-type More = Pick<Field, 'title' | 'unit' | 'max' | 'example'>;
+type More = Pick<Field, 'title' | 'unit' | 'min' | 'max' | 'example'>;
 
 /** A kind of field; its description and more are the arguments. */
 function of<Row, Shown = Row>(kind: Kind) {

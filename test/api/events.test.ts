@@ -185,6 +185,10 @@ it('Every event type is listed with a schema and a valid example', async () => {
       .extend({ data: schemaOf({ fields: data.fields ?? {} }).strict() })
       .strict();
     expect(strict.safeParse(example).error?.issues ?? [], String(type)).toEqual([]);
-    expect(schema).toMatchObject({ type: 'object', properties: { type: { const: type } } });
+    const numbered = { properties: { subject_seq: { minimum: 1 } } };
+    expect(schema).toMatchObject({
+      type: 'object',
+      properties: { type: { const: type }, data: numbered },
+    });
   }
 });

@@ -47,6 +47,27 @@ describe('The commands of the API', () => {
     expect((await run('drifts', 'list')).text).toContain(id);
   });
 
+  it('A list of reports begins with their ids, as each thing does that has one', async () => {
+    const period = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' };
+    const { body } = await rig.api.call('POST', '/api/reports', {
+      body: { kind: 'reconciliation', ...period },
+    });
+    const { text } = await run('reports', 'list');
+    expect(text).toContain(`${body.id}  2026-01-01T00:00:00.000Z  `);
+  });
+
+  it('A parameter that may be repeated is one option with many values', async () => {
+    const { addr } = await rig.drifting(-3n);
+    const { text } = await run('openings', 'show', '--json', '--addr', addr, addr);
+    expect(JSON.parse(text).data).toMatchObject([{ addr }, { addr }]);
+  });
+
+  it('No command is made whose body no option could give', async () => {
+    const { code, text } = await run('operations', 'create');
+    expect(code).toBe(1);
+    expect(text).toContain('too many arguments');
+  });
+
   it('An order sends its options as the body, and a refusal is one line', async () => {
     const { id } = await rig.drifting(4n);
     const assigned = await run('drifts', 'assign-many', '--ids', id, '--assignee', 'cleo');

@@ -40,13 +40,13 @@ function fieldSchema(field: Field): z.ZodType {
   return description === undefined ? schema : schema.describe(description);
 }
 
-function valueSchema({ kind, values, items, fields = {}, name, isOpen }: Field): z.ZodType {
+function valueSchema({ kind, values, min, items, fields = {}, name, isOpen }: Field): z.ZodType {
   switch (kind) {
     case 'amount':
     case 'digits':
       return decimal;
     case 'count':
-      return z.int();
+      return min === undefined ? z.int() : z.int().min(min);
     case 'flag':
       return z.boolean();
     case 'instant':

@@ -4,11 +4,12 @@
  */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Schema } from '../../api/api.ts';
+import { Failure } from '../../kernel/errors.ts';
 import { jsonText, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { cellText } from '../../resources/cells.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 import { callDaemon, type Method, pagesOf, type Remote } from './remote.ts';
+import { shownText } from './table.ts';
 
 interface Parameter {
   name: string;
@@ -35,6 +36,9 @@ interface Document {
 }
 
 type Row = Record<string, unknown>;
+
+/** Parameters of queries that no option gives: a list is read to its end, and as JSON. */
+const UNASKED = ['cursor', 'format', 'wait'];
 
 /** Adds the commands that are missing; those of a group that exists join it. */
 export async function addApiCommands(program: Command): Promise<void> {
@@ -67,20 +71,19 @@ function addOperation(
 ): void {
   const { operationId, parameters = [], requestBody, summary, description } = operation;
   const answer = answerOf(operation);
-  const takesJson = !requestBody || 'application/json' in requestBody.content;
-  if (answer === undefined || !takesJson || !path.startsWith('/api/')) return;
+  const body = requestBody && resolve(document, requestBody.content['application/json']?.schema);
+  if (answer === undefined || !path.startsWith('/api/') || (body && !body.properties)) return;
   const [name = '', ...verbs] = operationId.split('_');
   const verb = verbs.join('-');
   const group = program.commands.find((one) => one.name() === name) ?? program.command(name);
   if (verb === '' || verbsOf(group).includes(verb)) return;
-  const body = requestBody && resolve(document, requestBody.content['application/json']?.schema);
   const command = withRemote(group.command(verb, { isDefault: verb === 'list' }), keyOf(operation))
     .description([lowerFirst(summary), description].filter(Boolean).join('. '))
     .option('--json', 'print JSON');
   const inPath = parameters.filter((one) => one.in === 'path');
   for (const one of inPath) command.argument(`<${one.name}>`, one.description ?? '');
   const query = parameters
-    .filter((one) => one.in === 'query' && one.name !== 'cursor')
+    .filter((one) => one.in === 'query' && !UNASKED.includes(one.name))
     .map((one) => inputOf(name, one.name, { ...one.schema, ...described(one) }, one.required));
   const members = Object.entries(body?.properties ?? {}).map(([member, schema]) =>
     inputOf(name, member, resolve(document, schema), body?.required?.includes(member)),
@@ -92,7 +95,8 @@ function addOperation(
   const isList = parameters.some((one) => one.name === 'cursor');
   command.action(async (...given: unknown[]) => {
     const options = given[inPath.length] as Options;
-    const asked = `${filled(path, inPath, given)}${queryText(valuesOf(query, options))}`;
+    const sentQuery = query.filter((one) => one.name !== 'limit');
+    const asked = `${filled(path, inPath, given)}${queryText(valuesOf(sentQuery, options))}`;
     if (isList)
       return exit(printList(options, asked, { name, columns: columnsOf(document, answer) }));
     const sent = body ? { body: Object.fromEntries(valuesOf(members, options)) } : {};
@@ -100,7 +104,7 @@ function addOperation(
   });
 }
 
-type Options = Remote & Row & { json?: true };
+type Options = Remote & Row & { json?: true; limit?: number };
 
 function keyOf({ security = [] }: Operation): string {
   const scopes = Object.values(security[0] ?? {}).flat();
@@ -126,9 +130,9 @@ function valuesOf(inputs: readonly Input[], options: Options): [string, unknown]
 }
 
 function queryText(values: readonly [string, unknown][]): string {
-  const query = new URLSearchParams(
-    Object.fromEntries(values.map(([name, value]) => [name, String(value)])),
-  );
+  const query = new URLSearchParams();
+  for (const [name, value] of values)
+    for (const one of [value].flat()) query.append(name, String(one));
   return query.size === 0 ? '' : `?${query}`;
 }
 
@@ -148,21 +152,27 @@ function resolve({ components }: Document, schema: Schema | undefined): Schema {
   return (name === undefined ? schema : components.schemas[name]) ?? {};
 }
 
-/** The columns that the definition of the listed thing has for tables. */
+/** The columns that the definition of the listed thing has for tables, and its id. */
 function columnsOf(document: Document, answer: Schema | null): string[] {
-  const item = resolve(document, answer?.properties?.data?.items);
-  return (item as { 'x-columns'?: string[] })['x-columns'] ?? Object.keys(item.properties ?? {});
+  const item: Schema & { 'x-columns'?: string[] } = resolve(
+    document,
+    resolve(document, answer ?? undefined).properties?.data?.items,
+  );
+  const { properties = {}, 'x-columns': columns = Object.keys(properties) } = item;
+  return 'id' in properties && !columns.includes('id') ? ['id', ...columns] : columns;
 }
 
 function inputOf(group: string, name: string, schema: Schema, isRequired = false): Input {
-  const types = [schema.type ?? 'json'].flat();
+  const choices = schema.anyOf ?? [schema];
+  const types = choices.flatMap(({ type = 'json' }) => type);
   const isFlag = types.includes('boolean');
-  const isMany = types.includes('array') && schema.items?.type === 'string';
+  const isMany = choices.some(({ items }) => items?.type === 'string');
   const value = isMany ? ' <value...>' : ` <${kindOf(types)}>`;
   const flag = flagOf(name, group);
   const option = new Option(`${flag}${isFlag ? '' : value}`, schema.description ?? '');
   if (schema.enum) option.choices(schema.enum.map(String));
-  else if (!isFlag && !isMany && !types.includes('string')) option.argParser(jsonOf);
+  else if (!isFlag && !isMany && !types.includes('string'))
+    option.argParser(kindOf(types) === 'number' ? numberOf : jsonOf);
   if (isRequired) option.makeOptionMandatory();
   return { name, option };
 }
@@ -178,7 +188,15 @@ function kindOf(types: string[]): string {
   return types.includes('integer') || types.includes('number') ? 'number' : 'json';
 }
 
-/** Numbers, lists and objects are written as JSON. */
+function numberOf(text: string): number | null {
+  if (text === 'null') return null;
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value))
+    throw new InvalidArgumentError('expected a number');
+  return value;
+}
+
+/** Lists and objects are written as JSON. */
 function jsonOf(text: string): unknown {
   const value = tryParseJson(text);
   if (value === undefined) throw new InvalidArgumentError('expected JSON');
@@ -190,11 +208,10 @@ async function printList(
   path: string,
   { name, columns }: { name: string; columns: string[] },
 ): Promise<number> {
-  const limit = Number(
-    new URL(path, 'http://x').searchParams.get('limit') ?? Number.POSITIVE_INFINITY,
-  );
+  const { limit = Number.POSITIVE_INFINITY } = options;
+  if (limit < 1) throw new Failure('bad_setting', '--limit: expected a number from 1');
   const rows: Row[] = [];
-  for await (const page of pagesOf<Row>(options, path.replace(/([?&])limit=\d+&?/, '$1'))) {
+  for await (const page of pagesOf<Row>(options, path)) {
     rows.push(...page);
     if (rows.length >= limit) break;
   }
@@ -202,7 +219,7 @@ async function printList(
   if (options.json) printLine(jsonText({ data: data as never }));
   else if (data.length === 0) printLine(`There are no such ${name}`);
   for (const row of options.json ? [] : data)
-    printLine(columns.map((column) => cellText(row[column]) || '-').join('  '));
+    printLine(columns.map((column) => shownText(row[column])).join('  '));
   return 0;
 }
 
@@ -224,16 +241,11 @@ async function printAnswer(
 function printFact(name: string, value: unknown): void {
   const isTable = Array.isArray(value) && value.some((one) => typeof one === 'object');
   if (!isTable) {
-    printLine(`${name}: ${cellText(value) || '-'}`);
+    printLine(`${name}: ${shownText(value)}`);
     return;
   }
   printLine(`${name}:`);
-  for (const one of value)
-    printLine(
-      `  ${Object.values(one as Row)
-        .map(cellText)
-        .join('  ')}`,
-    );
+  for (const one of value as Row[]) printLine(`  ${Object.values(one).map(shownText).join('  ')}`);
 }
 
 /** Whether the arguments name, or ask for help about, more than the commands written by hand. */

@@ -26,15 +26,22 @@ interface Call {
   headers?: Record<string, string>;
 }
 
-/** Returns the body of a 2xx response. @throws Failure `bad_setting` with the reason */
+/** Returns the JSON of a 2xx response, if it has any. @throws Failure `bad_setting` */
 export async function callDaemon(remote: Remote, call: Call): Promise<string> {
-  return (await bytesFromDaemon(remote, call)).toString();
+  const { bytes, type } = await bytesFromDaemon(remote, call);
+  if (bytes.length > 0 && !type.startsWith('application/json'))
+    throw new Failure('bad_setting', `what answers at ${remote.url} is not a daemon`);
+  return bytes.toString();
 }
 
-async function bytesFromDaemon(remote: Remote, call: Call): Promise<Buffer> {
+async function bytesFromDaemon(remote: Remote, call: Call) {
   const { body, ...rest } = call;
   const sent = body === undefined ? {} : { type: 'application/json', body: jsonText(body) };
-  return Buffer.from(await (await answerOf(remote, { ...rest, ...sent })).arrayBuffer());
+  const answer = await answerOf(remote, { ...rest, ...sent });
+  const bytes = await answer.body.arrayBuffer().catch(() => {
+    throw new Failure('bad_setting', `the answer of ${remote.url} broke off`);
+  });
+  return { bytes: Buffer.from(bytes), type: String(answer.headers['content-type']) };
 }
 
 /**
@@ -45,16 +52,16 @@ export async function* streamToDaemon<Line>(
   remote: Remote,
   sent: { path: string; type: string; body: Readable },
 ): AsyncGenerator<Line> {
-  const input = await answerOf(remote, { method: 'POST', ...sent });
+  const { body: input } = await answerOf(remote, { method: 'POST', ...sent });
   for await (const line of createInterface({ input })) yield JSON.parse(line);
 }
 
 /** The body of a response as it arrives. @throws Failure `bad_setting` with the reason */
-export function readDaemon(
+export async function readDaemon(
   remote: Remote,
   call: { path: string; accept: string; headers: Record<string, string> },
 ): Promise<Readable> {
-  return answerOf(remote, { method: 'GET', ...call });
+  return (await answerOf(remote, { method: 'GET', ...call })).body;
 }
 
 /** A stream of a million lines may take so long. */
@@ -64,6 +71,8 @@ type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
 
 async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
+  if (!URL.canParse(url))
+    throw new Failure('bad_setting', `${url}: expected an address such as http://127.0.0.1:8080`);
   const timeoutMs = body instanceof Readable ? TIMEOUT_MS : 120_000;
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,
@@ -82,8 +91,8 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
       `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`,
     );
   });
-  if (response.statusCode < 300) return response.body;
-  const problem = tryParseJson(await response.body.text()) as
+  if (response.statusCode < 300) return response;
+  const problem = tryParseJson(await response.body.text().catch(() => '')) as
     | { code?: string; title?: string; detail?: string }
     | undefined;
   const explanation = [problem?.title, problem?.detail].filter(Boolean).join(': ');
@@ -100,18 +109,24 @@ export async function listAll<Row>(remote: Remote, path: string): Promise<Row[]>
   return rows;
 }
 
-/** The pages of a list. @param path with its query, if any */
+/**
+ * The pages of a list. The feed of events has always a cursor: it ends where that stays.
+ * @param path with its query, if any
+ */
 export async function* pagesOf<Row>(remote: Remote, path: string): AsyncGenerator<Row[]> {
   const query = `${path}${path.includes('?') ? '&' : '?'}limit=500`;
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const next = `${query}${cursor && `&cursor=${cursor}`}`;
+  let cursor: string | null = '';
+  let before: string | null;
+  do {
+    const next: string = `${query}${cursor && `&cursor=${cursor}`}`;
     const page = JSON.parse(await callDaemon(remote, { method: 'GET', path: next })) as {
       data: Row[];
       next_cursor: string | null;
     };
     yield page.data;
+    before = cursor;
     cursor = page.next_cursor;
-  }
+  } while (cursor !== null && cursor !== before);
 }
 
 export async function setFreeze(
@@ -156,7 +171,7 @@ export async function createReport(
     body: { kind: 'reconciliation', from, to },
   });
   const { id } = parseJson(created) as { id: string };
-  const report = await bytesFromDaemon(options, {
+  const { bytes: report } = await bytesFromDaemon(options, {
     method: 'GET',
     path: `/api/reports/${id}?format=${encodeURIComponent(format)}`,
     accept: '*/*',

@@ -2,6 +2,12 @@
 import { cellText } from '../../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 
+/** What others wrote, such as a receiver or a creator of tokens, must not steer the terminal. */
+export function shownText(value: unknown): string {
+  const escaped = (control: string) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return cellText(value).replace(/\p{Cc}/gu, escaped) || '-';
+}
+
 /**
  * The columns of one, in their order.
  * @param instead texts of columns that say more than a value
@@ -12,6 +18,6 @@ export function lineOf<R extends Resource>(
   instead: Record<string, string> = {},
 ): string {
   const values: Record<string, unknown> = row;
-  const cells = columnsOf(resource).map(({ name }) => instead[name] ?? cellText(values[name]));
-  return cells.map((text) => text || '-').join('  ');
+  const cells = columnsOf(resource).map(({ name }) => shownText(instead[name] ?? values[name]));
+  return cells.join('  ');
 }

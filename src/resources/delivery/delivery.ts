@@ -12,7 +12,6 @@ export const DELIVERY_STATES = [
   'exhausted',
   'cancelled',
 ] as const;
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export const delivery = resource(
   'Delivery',

@@ -26,7 +26,7 @@ export const event = resource('Event', {
 /** The body of events of one type. */
 export function bodyOf(type: EventType) {
   const own: Fields = EVENTS[type].data;
-  const data = object({ ...own, subject_seq: count('Gap-free from 1 per subject') });
+  const data = object({ ...own, subject_seq: count('Gap-free from 1 per subject', { min: 1 }) });
   return { ...event.fields, type: oneOf([type]), data };
 }
 

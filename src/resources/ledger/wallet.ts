@@ -20,7 +20,6 @@ import { TRANSACTION_KINDS } from './ledger.ts';
 
 /** `unopened`: shown, and never in drift, because the ledger has no opening of it yet. */
 export const VERDICTS = ['unopened', 'explained', 'drifting', 'vanished'] as const;
-export type WalletVerdict = (typeof VERDICTS)[number];
 
 export const RESULTS = ['seen', 'absent', 'inconclusive'] as const;
 

@@ -86,7 +86,7 @@ export const reportInput = z
       ...hashed,
     }),
   ])
-  .openapi('Report');
+  .openapi('ReportedOperation');
 
 /** What identifies it at the service, of all kinds. */
 type Members = { tx_app_no?: bigint | undefined; tx_log_no?: bigint; tx_hash?: string };

@@ -1,0 +1,65 @@
+/** What commands of the API print when they are asked wrongly, or when no daemon answers them. */
+import { createServer, type ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { runCommand } from '../harness/command.ts';
+import { closeServer, listen } from '../harness/listen.ts';
+
+/** Runs a command against a server that answers like that. */
+async function runAgainst(answer: (response: ServerResponse) => void, ...args: string[]) {
+  const server = createServer((_, response) => answer(response));
+  const url = `http://127.0.0.1:${await listen(server)}`;
+  const ran = await runCommand({ TALLYHOOK_URL: url, TALLYHOOK_KEY: 'thk_test' }, ...args);
+  await closeServer(server);
+  return ran;
+}
+const json = (body: unknown) => (response: ServerResponse) =>
+  void response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
+
+const breakOff = (response: ServerResponse) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+  response.write('{"data":', () => response.destroy());
+};
+
+describe('One line', () => {
+  it.each<[string, string, (response: ServerResponse) => void]>([
+    ['is not a daemon', 'another server', (response) => void response.end('<p>welcome</p>')],
+    ['broke off', 'a broken answer', breakOff],
+  ])('says that what answers %s: %s', async (said, _what, answer) => {
+    for (const args of [['wallets', 'list'], ['status', 'show'], ['drifts']]) {
+      const { code, text } = await runAgainst(answer, ...args);
+      expect({ code, lines: text.trim().split('\n').length }).toEqual({ code: 1, lines: 1 });
+      expect(text).toContain(said);
+    }
+  });
+
+  it.each([
+    [['--url', 'nonsense'], /^nonsense: expected an address/],
+    [['--url', 'http://127.0.0.1:1'], /^no daemon answers at/],
+    [['--limit', '[]'], /expected a number/],
+    [['--limit', '-1'], /^--limit: expected a number from 1/],
+  ])('says what is wrong with %j', async (args, said) => {
+    const { code, text } = await runAgainst(
+      json({ data: [], next_cursor: null }),
+      'wallets',
+      ...args,
+    );
+    expect(code).toBe(1);
+    expect(text).toMatch(said);
+    expect(text).not.toContain('    at ');
+  });
+});
+
+it('The feed of events is printed to its end, whose cursor is never null', async () => {
+  let asked = 0;
+  const answer = (response: ServerResponse) =>
+    json({ data: asked++ === 0 ? [{ id: 'evt_1' }] : [], next_cursor: 'c1' })(response);
+  const { code, text } = await runAgainst(answer, 'events', 'list');
+  expect({ code, asked }).toEqual({ code: 0, asked: 2 });
+  expect(text).toContain('evt_1');
+});
+
+it('A text of others does not steer the terminal', async () => {
+  const metadata = 'red\u001b[31m\u009b2J\nline';
+  const { text } = await runAgainst(json({ metadata }), 'tokens', 'show', '1', '2');
+  expect(text).toBe('metadata: red\\u001b[31m\\u009b2J\\u000aline\n');
+});
