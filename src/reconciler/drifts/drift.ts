@@ -206,7 +206,10 @@ function jsonOrNull(value: object | null) {
 type Summary = Row<typeof driftSummary>;
 type Sums = Omit<Summary['byAge'][number], 'order' | 'bucket'>;
 
-/** Unclosed drifts by cause and age, and how long the ended ones took. */
+/**
+ * Unclosed drifts by cause and age, and how long the ended ones took. Positive and negative amounts
+ * are never netted.
+ */
 export async function summarizeDrifts(
   db: Queryable,
   now: Instant,

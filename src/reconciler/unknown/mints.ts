@@ -249,6 +249,10 @@ interface TokenKnown {
 
 const SCANS_SEARCHED_MAX = 20;
 
+/**
+ * What operations and observations say about the tokens of a scan. Rows are looked up in scalar
+ * subqueries: a join planned while a table was small would scan it all later.
+ */
 export async function knownOf(
   db: Queryable,
   contractId: bigint,

@@ -81,7 +81,10 @@ export interface Position {
   drift: bigint;
 }
 
-/** The positions of these wallets by key; every wallet has one. */
+/**
+ * The positions of these wallets by key; every wallet has one. They are read in one statement and
+ * so in one snapshot. A drift whose amount is not known yet counts as zero.
+ */
 export async function positionsOf(
   db: Queryable,
   keys: readonly string[],
