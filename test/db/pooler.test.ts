@@ -2,7 +2,9 @@
  * Behind a pooler in transaction mode, of which only one side is needed here: it does not pass on
  * the settings of a session, or refuses them. `.ci/run` runs the promises behind a real one.
  */
+
 import { connect as connectTcp, createServer, type Server } from 'node:net';
+import { sql as drizzleSql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reach } from '../../src/db/access/reach.ts';
 import { WRITER } from '../../src/db/access/roles.ts';
@@ -157,6 +159,10 @@ describe('Without a session', () => {
   it('no statement is prepared and no setting kept', async () => {
     await within({ max: 1, timeoutMs: 5_000 }, async (db) => {
       for (let n = 0; n < 3; n++) expect(await timeoutIn(db)).toBe('5s');
+      const other = await db.orm.execute(
+        drizzleSql`select current_setting('statement_timeout') as x`,
+      );
+      expect(other).toEqual([{ x: '5s' }]);
       expect(await db.begin(timeoutIn)).toBe('5s');
       expect(await db.single(timeoutIn)).toBe('1min');
       const prepared = await db.single(({ sql }) => sql`select * from pg_prepared_statements`);
