@@ -272,8 +272,9 @@ export function hiddenBy(
   };
   const windowOf = (at: Instant) => {
     const polled = betweenPolls(at);
-    const drift = windows.find(({ windowFrom, windowTo }) => windowFrom <= at && at <= windowTo);
-    return drift && drift.windowTo > polled.windowTo ? drift : polled;
+    const isWider = ({ windowFrom, windowTo }: (typeof windows)[number]) =>
+      windowFrom <= at && at <= windowTo && windowTo > polled.windowTo;
+    return windows.find(isWider) ?? polled;
   };
   const hidden: Hidden[] = [];
   for (const { operationId, amount, to: at } of late.toSorted((a, b) => a.to - b.to)) {

@@ -533,8 +533,12 @@ describe('What hid late changes from the polls since (read lag 1,000)', () => {
     to: at(ms),
   });
   const quietAt = at(90_000);
-  /** Of a drift whose amount only the poll at its end showed. */
-  const windows = [{ windowFrom: at(50_000), windowTo: at(60_000) }];
+  /** Of a drift whose amount only the poll at its end showed, and of two that share an instant. */
+  const windows = [
+    { windowFrom: at(100_000), windowTo: at(140_000) },
+    { windowFrom: at(139_000), windowTo: at(170_000) },
+    { windowFrom: at(50_000), windowTo: at(60_000) },
+  ];
   type Found = [by: string, amount: bigint, window: [number, number]][];
 
   it.each<[string, ReturnType<typeof series>[], LateChange[], Found]>([
@@ -591,6 +595,12 @@ describe('What hid late changes from the polls since (read lag 1,000)', () => {
       [series(60_000), series(56_000), series(54_000), series(52_000), series(50_000)],
       [late('x', 5n, 53_000), late('y', 3n, 55_000)],
       [['x', -8n, [50_000, 60_000]]],
+    ],
+    [
+      'In the windows of two drifts the later one holds, if only its polls showed the change',
+      [series(170_000), series(150_000), series(139_000)],
+      [late('x', 5n, 139_500)],
+      [['x', -5n, [139_000, 170_000]]],
     ],
   ])('%s', (_title, polls, changes, expected) => {
     const found = hiddenBy(changes, { polls, windows, readLagMs: 1_000, quietAt });
