@@ -12,8 +12,9 @@ async function runAgainst(answer: (response: ServerResponse) => void, ...args: s
   await closeServer(server);
   return ran;
 }
-const json = (body: unknown) => (response: ServerResponse) =>
-  void response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
+const rawJson = (text: string) => (response: ServerResponse) =>
+  void response.setHeader('content-type', 'application/json').end(text);
+const json = (body: unknown) => rawJson(JSON.stringify(body));
 
 const breakOff = (response: ServerResponse) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
@@ -56,6 +57,15 @@ it('The feed of events is printed to its end, whose cursor is never null', async
   const { code, text } = await runAgainst(answer, 'events', 'list');
   expect({ code, asked }).toEqual({ code: 0, asked: 2 });
   expect(text).toContain('evt_1');
+});
+
+it('Numbers within documents are printed as they were answered by the daemon', async () => {
+  const data = '{"balance":12345678901234567890}';
+  const shown = await runAgainst(rawJson(`{"pre_image":${data}}`), 'operations', 'show', 'op_1');
+  expect(shown.text).toBe(`pre_image: ${data}\n`);
+  const page = rawJson(`{"data":[{"id":"evt_1","data":${data}}],"next_cursor":null}`);
+  expect((await runAgainst(page, 'events', 'list')).text).toContain(data);
+  expect((await runAgainst(page, 'events', 'list', '--json')).text).toContain(data);
 });
 
 it('A text of others does not steer the terminal', async () => {

@@ -29,9 +29,12 @@ interface Call {
 /** Returns the JSON of a 2xx response, if it has any. @throws Failure `bad_setting` */
 export async function callDaemon(remote: Remote, call: Call): Promise<string> {
   const { bytes, type } = await bytesFromDaemon(remote, call);
-  if (bytes.length > 0 && !type.startsWith('application/json'))
-    throw new Failure('bad_setting', `what answers at ${remote.url} is not a daemon`);
+  if (bytes.length > 0 && !type.startsWith('application/json')) throw noDaemonAt(remote);
   return bytes.toString();
+}
+
+function noDaemonAt({ url }: Remote): Failure {
+  return new Failure('bad_setting', `what answers at ${url} is not a daemon`);
 }
 
 async function bytesFromDaemon(remote: Remote, call: Call) {
@@ -53,7 +56,11 @@ export async function* streamToDaemon<Line>(
   sent: { path: string; type: string; body: Readable },
 ): AsyncGenerator<Line> {
   const { body: input } = await answerOf(remote, { method: 'POST', ...sent });
-  for await (const line of createInterface({ input })) yield JSON.parse(line);
+  for await (const line of createInterface({ input })) {
+    const read = tryParseJson(line);
+    if (read === undefined) throw noDaemonAt(remote);
+    yield read as Line;
+  }
 }
 
 /** The body of a response as it arrives. @throws Failure `bad_setting` with the reason */
@@ -119,7 +126,7 @@ export async function* pagesOf<Row>(remote: Remote, path: string): AsyncGenerato
   let before: string | null;
   do {
     const next: string = `${query}${cursor && `&cursor=${cursor}`}`;
-    const page = JSON.parse(await callDaemon(remote, { method: 'GET', path: next })) as {
+    const page = parseJson(await callDaemon(remote, { method: 'GET', path: next })) as {
       data: Row[];
       next_cursor: string | null;
     };

@@ -1,11 +1,12 @@
 /** Lists of what the API answers, as lines of a terminal. */
+import { jsonText } from '../../kernel/json.ts';
 import { cellText } from '../../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 
 /** What others wrote, such as a receiver or a creator of tokens, must not steer the terminal. */
 export function shownText(value: unknown): string {
   const escaped = (control: string) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return cellText(value).replace(/\p{Cc}/gu, escaped) || '-';
+  return cellText(value, jsonText).replace(/\p{Cc}/gu, escaped) || '-';
 }
 
 /**
