@@ -99,16 +99,13 @@ function moduleOf(file: string, path: string): string {
 /** Licences stand in blocks, and stay in what is not ours. */
 const LINES_OF_COMMENT = /^[ \t]*\/\/.*\n/gm;
 
-/** Types leave blanks, which are removed with the comments. */
+/** Written anew by the compiler, so that texts keep lines of theirs that look like comments. */
 function withoutTypes(source: string): string {
-  const code = source.replace(/^ *\/\*\*[\s\S]*?\*\/\n/gm, '').replace(LINES_OF_COMMENT, '');
   const emitWarning = process.emitWarning;
   // The function is experimental, of which each start would warn.
   process.emitWarning = () => {};
   try {
-    return stripTypeScriptTypes(code)
-      .replace(/ +$/gm, '')
-      .replace(/\n{2,}/g, '\n');
+    return stripTypeScriptTypes(source, { mode: 'transform' });
   } finally {
     process.emitWarning = emitWarning;
   }

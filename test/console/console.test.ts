@@ -71,6 +71,13 @@ describe('The page of the console', () => {
     expect(bytes).toBeLessThan(150_000);
   });
 
+  it('Code that is shown for receivers has its comments and empty lines', async () => {
+    const code = (await everything()).get('/console/views/webhooks/secret.ts') ?? '';
+    expect(code).not.toContain('/**');
+    expect(code).toContain("'standardwebhooks';\n\nconst webhook =");
+    expect(code).toContain('\n  // The body as it arrived, before anything parses it.\n');
+  });
+
   it('A file that the browser has is not sent again', async () => {
     const first = await get('/console/app.ts');
     expect(first.headers.get('content-type')).toMatch(/^text\/javascript/);
@@ -82,7 +89,7 @@ describe('The page of the console', () => {
   it('Every page that has a view is served, and no other', async () => {
     const pages = (await everything()).get('/console/app.ts') ?? '';
     const views = /VIEWS\b[^{]*\{([\s\S]*?)\n\};/.exec(pages)?.[1] ?? '';
-    const names = [...views.matchAll(/^ {2}'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
+    const names = [...views.matchAll(/^ +'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
     expect(names).toContain('operations');
     for (const name of names) expect((await get(`/${name}`)).status, name).toBe(200);
     expect((await get('/operation')).status).toBe(404);
