@@ -17,9 +17,15 @@ import {
 import { type Row, resource, type Shown } from '../resource.ts';
 import { reconciliation, VERDICTS } from './content.ts';
 
-/** What a format is called, and how its files are. */
+/** What a format is called, and how its files are; first those that people read. */
 export const FORMATS = {
-  json: { title: 'JSON', mediaType: 'application/json', extension: 'json', isText: true },
+  html: { title: 'HTML', mediaType: 'text/html', extension: 'html', isText: true },
+  xlsx: {
+    title: 'XLSX',
+    mediaType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+    extension: 'xlsx',
+    isText: false,
+  },
   csv: { title: 'CSV', mediaType: 'text/csv', extension: 'csv', isText: true },
   'csv-zip': {
     title: 'CSV files',
@@ -27,14 +33,8 @@ export const FORMATS = {
     extension: 'zip',
     isText: false,
   },
-  xlsx: {
-    title: 'XLSX',
-    mediaType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-    extension: 'xlsx',
-    isText: false,
-  },
-  html: { title: 'HTML', mediaType: 'text/html', extension: 'html', isText: true },
   hledger: { title: 'hledger', mediaType: 'text/plain', extension: 'journal', isText: true },
+  json: { title: 'JSON', mediaType: 'application/json', extension: 'json', isText: true },
 } as const;
 export type ReportFormat = keyof typeof FORMATS;
 export const REPORT_FORMATS = Object.keys(FORMATS) as ReportFormat[];
