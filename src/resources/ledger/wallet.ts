@@ -55,9 +55,7 @@ export const wallet = resource(
     ),
     observed_at: nullable(instant('When that observation began', { title: 'Last observed' })),
     ledger_at_observation: nullable(
-      amount(
-        'What the ledger held when that observation was processed, posting requests ' + 'included',
-      ),
+      amount('What the ledger held when that observation was processed, posting requests included'),
     ),
     drift: amount(
       'Sum of its open drifts, in service tokens; positive when the wallet holds more ' +

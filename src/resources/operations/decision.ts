@@ -14,7 +14,7 @@ const proposal = {
   proposed_by: text('Owner of the key that proposed it'),
   proposed_at: instant('When it was proposed'),
   approvals_needed: count(
-    'How many other owners must approve it: 1, or 2 above ' + '`decisions.second_approver_above`',
+    'How many other owners must approve it: 1, or 2 above `decisions.second_approver_above`',
   ),
   approvals: list(object({ owner: text(), at: instant() })),
   approved_by: nullable(
