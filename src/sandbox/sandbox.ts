@@ -24,8 +24,8 @@ import { makePipeline } from './http/pipeline.ts';
 import type { Settings } from './state/records.ts';
 import { makeRequestLog } from './state/request-log.ts';
 import { insertSeedData, REDIRECT_URIS } from './state/seed-data.ts';
-import { noStore, openStore } from './state/store.ts';
 import { type Switches, switchesSchema } from './state/switches.ts';
+import { noStore, openStore } from './state/tables.ts';
 import { makeWorld, type World } from './world.ts';
 
 /** Bounds on slow, idle and simultaneous connections. */

@@ -6,13 +6,15 @@
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { faultRowSchema } from './faults/kinds.ts';
-import { makeRateLimit } from './faults/rate-limit.ts';
-import { type History, makeHistory } from './state/history.ts';
+import {
+  type History,
+  makeHistory,
+  makeRateLimit,
+  makeTimers,
+  makeTransferTotals,
+} from './state/memory.ts';
 import * as records from './state/records.ts';
-import type { Store } from './state/store.ts';
-import { makeTableSet, type Table, type TableSet } from './state/tables.ts';
-import { makeTimers } from './state/timers.ts';
-import { makeTransferTotals } from './state/transfer-totals.ts';
+import { makeTableSet, type Store, type Table, type TableSet } from './state/tables.ts';
 
 /** The developer app that the service is set up for. */
 export interface App {

@@ -2,7 +2,8 @@
  * Changes of the world by tests and operators, past the service's own endpoints. Like a request,
  * each one first advances time and then commits to the store.
  */
-import { addressKey, isAddress } from '../../kernel/addresses.ts';
+import { z } from 'zod';
+import { ADDRESS_LENGTH, addressKey, isAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { scheduleBackgroundTraffic } from '../chain/background-traffic.ts';
@@ -17,22 +18,72 @@ import {
   STATUS,
   type Token,
   tokenKey,
+  tokenStatusSchema,
   WALLET_STATUS,
   type Wallet,
+  walletStatusSchema,
 } from '../state/records.ts';
 import type { Received, RequestLog } from '../state/request-log.ts';
 import { insertSeedData } from '../state/seed-data.ts';
-import { type Switches, switchesSchema } from '../state/switches.ts';
+import { type Switches, switchesSchema, switchPatchSchema, whole } from '../state/switches.ts';
 import { putWallet } from '../state/wallets.ts';
 import type { World } from '../world.ts';
-import type {
-  ClockMove,
-  MaintenanceChange,
-  MemberInput,
-  ResetInput,
-  TokenChange,
-  WalletChange,
-} from './inputs.ts';
+
+const text = z.string().max(10_000);
+const duration = z.int().min(0).max(1e12);
+const address = z.string().length(ADDRESS_LENGTH);
+
+export const walletChangeSchema = z.strictObject({
+  /** The new balance. */
+  amt_token: whole.optional(),
+  /** Added to the balance; may be negative. */
+  delta: whole.optional(),
+  status: walletStatusSchema.optional(),
+});
+
+export const tokenChangeSchema = z.strictObject({
+  owner: address.optional(),
+  extra: text.optional(),
+  uri: text.optional(),
+  metadata: text.optional(),
+  locked: z.boolean().optional(),
+  status: tokenStatusSchema.optional(),
+  last_tx_hash: z.string().length(66).optional(),
+});
+
+export const failNextSchema = z.strictObject({ count: z.int().min(0).max(1e6).default(1) });
+
+const lasting = { duration_ms: duration.optional(), message: text.optional() };
+export const maintenanceSchema = z.discriminatedUnion('state', [
+  z.strictObject({ state: z.literal('off') }),
+  z.strictObject({ state: z.literal('on'), ...lasting }),
+  z.strictObject({ state: z.literal('announced'), start_in_ms: duration, ...lasting }),
+]);
+
+export const clockSchema = z.union([
+  z.strictObject({ advance_ms: duration }),
+  z.strictObject({ now: z.iso.datetime({ offset: true }) }),
+]);
+
+export const resetSchema = z.strictObject({
+  seed: z.int().min(0).max(0xffffffff).optional(),
+  switches: switchPatchSchema.optional(),
+});
+
+export const memberSchema = z.strictObject({
+  nickname: z.string().min(1).max(100),
+  /** Without it, the member's first own read creates a wallet. */
+  addr: address.optional(),
+});
+
+export const redirectSchema = z.strictObject({ uri: z.url().max(2000) });
+
+type WalletChange = z.output<typeof walletChangeSchema>;
+type TokenChange = z.output<typeof tokenChangeSchema>;
+type MaintenanceChange = z.output<typeof maintenanceSchema>;
+type ClockMove = z.output<typeof clockSchema>;
+type ResetInput = z.output<typeof resetSchema>;
+type MemberInput = z.output<typeof memberSchema>;
 
 /** The most faults that are stored; the oldest are deleted first. */
 const FAULTS_KEPT = 1000;

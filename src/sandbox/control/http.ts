@@ -1,14 +1,14 @@
 /**
- * The control surface over HTTP: JSON in and out, whole numbers as decimal text. A body must have
- * the content type of JSON, so that a page of another origin cannot send one without a preflight.
+ * The control surface over HTTP, and its OpenAPI document: JSON in and out, whole numbers as
+ * decimal text. A body must have the content type of JSON, so that a page of another origin cannot
+ * send one without a preflight.
  */
+import { z } from 'zod';
 import { assert, Failure, problemOf } from '../../kernel/errors.ts';
 import { tryParseJson } from '../../kernel/json.ts';
-import { type Answer, htmlAnswer } from '../endpoints/call.ts';
+import type { Answer } from '../endpoints/call.ts';
 import type { Control } from './control.ts';
-import { controlDocument } from './document.ts';
 import { controlPage } from './page.ts';
-import { PAGE_SCRIPT_SOURCE } from './page-script.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
 export interface ControlSurface {
@@ -49,7 +49,7 @@ export function makeControlSurface(control: Control): ControlSurface {
         return plainAnswer(problem.status, problem, 'application/problem+json');
       }
     },
-    page: () => htmlAnswer(200, controlPage(control.state()), PAGE_SCRIPT_SOURCE),
+    page: () => controlPage(control.state()),
   };
 }
 
@@ -73,4 +73,85 @@ function plainAnswer(status: number, value: unknown, type = 'application/json'):
     typeof item === 'bigint' ? item.toString() : item,
   );
   return { status, headers: { 'content-type': type, 'cache-control': 'no-store' }, body };
+}
+
+/** The two read-only paths that describe the surface. */
+const DESCRIPTIONS = {
+  '/_sandbox': { summary: 'The console of the sandbox', type: 'text/html' },
+  '/_sandbox/openapi.json': { summary: 'This document', type: 'application/json' },
+};
+
+const PROBLEM = {
+  type: 'object',
+  required: ['type', 'title', 'status', 'code'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    code: { type: 'string' },
+    detail: { type: 'string' },
+  },
+};
+
+/** OpenAPI 3.1. Whole numbers may be sent as decimal text and are returned as decimal text. */
+function controlDocument() {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of CONTROL_ROUTES) {
+    const path = `/_sandbox${route.path}`;
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+  }
+  for (const [path, answer] of Object.entries(DESCRIPTIONS)) {
+    const content = { [answer.type]: { schema: {} } };
+    const responses = { 200: { description: answer.summary, content } };
+    paths[path] = { get: { summary: answer.summary, responses } };
+  }
+  const info = { title: 'Control surface of the sandbox', version: '1' };
+  return { openapi: '3.1.0', info, paths };
+}
+
+function operationOf({ path, summary, body, example, query = {} }: ControlRoute) {
+  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const queries = Object.entries(query).map(([name, description]) => ({
+    name,
+    in: 'query',
+    description,
+    schema: { type: 'string', pattern: '^(0|[1-9][0-9]*)$' },
+  }));
+  const problem = {
+    description: 'A problem document with a stable code',
+    content: { 'application/problem+json': { schema: PROBLEM } },
+  };
+  return {
+    summary,
+    parameters: [...parameters, ...queries],
+    ...(body
+      ? { requestBody: { content: { 'application/json': { schema: schemaOf(body), example } } } }
+      : {}),
+    responses: {
+      200: {
+        description: 'The result',
+        content: { 'application/json': { schema: { type: 'object' } } },
+      },
+      default: problem,
+    },
+  };
+}
+
+/** JSON Schema for a body. JSON Schema has no bigint; it becomes an integer of any size. */
+function schemaOf(body: z.ZodType) {
+  return z.toJSONSchema(body, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema._zod.def.type === 'bigint') jsonSchema.type = 'integer';
+      if ('default' in jsonSchema && typeof jsonSchema.default === 'bigint') {
+        jsonSchema.default = String(jsonSchema.default);
+      }
+    },
+  });
 }

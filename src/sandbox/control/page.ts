@@ -2,13 +2,13 @@
  * The page of the sandbox: the world as it is, buttons for faults and time, and a form for the
  * whole control surface. It looks like the console, whose style sheet it includes.
  */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isoText } from '../../kernel/clock.ts';
-import { escapeHtml } from '../endpoints/call.ts';
+import { type Answer, escapeHtml, htmlAnswer } from '../endpoints/call.ts';
 import { ROUTES } from '../endpoints/routes.ts';
 import type { Control } from './control.ts';
-import { PAGE_SCRIPT } from './page-script.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
 type State = ReturnType<Control['state']>;
@@ -34,7 +34,9 @@ const ORDERS: [label: string, method: string, path: string, body?: object][] = [
   ['Delete all faults', 'DELETE', '/faults'],
   ['Start maintenance', 'POST', '/maintenance', { state: 'on', message: 'Started by hand' }],
   [
-    ...(['Announce maintenance in 1 min', 'POST', '/maintenance'] as const),
+    'Announce maintenance in 1 min',
+    'POST',
+    '/maintenance',
     { state: 'announced', start_in_ms: 60_000, duration_ms: 600_000 },
   ],
   ['End maintenance', 'POST', '/maintenance', { state: 'off' }],
@@ -43,9 +45,55 @@ const ORDERS: [label: string, method: string, path: string, body?: object][] = [
   ['Clock 1 h on', 'POST', '/clock', { advance_ms: 3_600_000 }],
 ];
 
+/**
+ * Sends the buttons and the form, and keeps the world new. It shows responses as text and never as
+ * markup; the world is the one that the server rendered.
+ */
+const SCRIPT = `const form = document.forms.act;
+const response = document.getElementById('response');
+const selected = () => form.route.selectedOptions[0].dataset;
+const renew = async () => {
+  const answer = await fetch('/_sandbox');
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  document.getElementById('world').replaceWith(fresh.getElementById('world'));
+};
+const send = async (method, path, body) => {
+  const sent = method === 'POST' ? { body } : {};
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(path, { method, headers, ...sent });
+  response.textContent = answer.status + ' ' + (await answer.text());
+  await renew();
+};
+form.route.onchange = () => {
+  form.path.value = selected().path;
+  form.body.value = selected().body;
+};
+form.onsubmit = (event) => {
+  event.preventDefault();
+  return send(selected().method, form.path.value, form.body.value);
+};
+form.route.onchange();
+document.getElementById('orders').onclick = ({ target }) => {
+  const { method, path, body, fault } = target.dataset;
+  const endpoint = document.getElementById('endpoint').value;
+  if (fault) {
+    const where = endpoint ? { endpoint } : {};
+    return send('POST', '/_sandbox/faults', JSON.stringify({ ...JSON.parse(fault), ...where }));
+  }
+  if (method) return send(method, path, body);
+};
+setInterval(() => document.hidden || renew().catch(() => {}), 3000);`;
+
+/** The content security policy source for the one script. */
+const SCRIPT_SOURCE = `'sha256-${createHash('sha256').update(SCRIPT).digest('base64')}'`;
+
 let style: string | undefined;
 
-export function controlPage(state: State): string {
+export function controlPage(state: State): Answer {
+  return htmlAnswer(pageOf(state), SCRIPT_SOURCE);
+}
+
+function pageOf(state: State): string {
   style ??= `${readFileSync(CONSOLE_STYLE, 'utf8')}\n${OWN_STYLE}`;
   return `<!doctype html>
 <html lang="en">
@@ -66,7 +114,7 @@ ${ordersCard()}
 ${worldOf(state)}
 ${referenceOf()}
 </main>
-<script>${PAGE_SCRIPT}</script>
+<script>${SCRIPT}</script>
 </body>
 </html>
 `;

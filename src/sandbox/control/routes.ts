@@ -4,8 +4,17 @@ import { parseWhole } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { faultSchema } from '../faults/kinds.ts';
 import { switchPatchSchema } from '../state/switches.ts';
-import type { Control } from './control.ts';
-import * as inputs from './inputs.ts';
+import {
+  type Control,
+  clockSchema,
+  failNextSchema,
+  maintenanceSchema,
+  memberSchema,
+  redirectSchema,
+  resetSchema,
+  tokenChangeSchema,
+  walletChangeSchema,
+} from './control.ts';
 
 type Params = Record<string, string>;
 
@@ -79,14 +88,14 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   post(
     '/wallets/{addr}',
     'Sets or creates a wallet: its balance, a difference to it, its status',
-    inputs.walletChangeSchema,
+    walletChangeSchema,
     { delta: 100, status: 1 },
     (control, body, { addr = '' }) => control.setWallet(addr, body),
   ),
   post(
     '/tokens/fail-next',
     'Makes the next chain writes fail',
-    inputs.failNextSchema,
+    failNextSchema,
     { count: 1 },
     (control, { count }) => {
       control.failNext(count);
@@ -96,7 +105,7 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   post(
     '/tokens/{contract_id}/{token_id}',
     'Changes or creates a token; locked: true registers it on a market',
-    inputs.tokenChangeSchema,
+    tokenChangeSchema,
     { locked: true },
     (control, body, { contract_id, token_id }) =>
       control.setToken(segment(contract_id), segment(token_id), body),
@@ -110,21 +119,21 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   post(
     '/members',
     'Adds a member who can log in',
-    inputs.memberSchema,
+    memberSchema,
     { nickname: 'Zoe' },
     (control, body) => control.addMember(body),
   ),
   post(
     '/redirect-uris',
     'Registers a redirect URI for authorization codes',
-    inputs.redirectSchema,
+    redirectSchema,
     { uri: 'http://127.0.0.1:3001/callback' },
     (control, { uri }) => ({ redirect_uris: control.addRedirectUri(uri) }),
   ),
   post(
     '/maintenance',
     'Starts, announces or ends maintenance',
-    inputs.maintenanceSchema,
+    maintenanceSchema,
     { state: 'announced', start_in_ms: 60_000, duration_ms: 600_000, message: 'New disks' },
     (control, body) => ({ maintenance: control.maintenance(body) }),
   ),
@@ -142,7 +151,7 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   post(
     '/clock',
     'Moves the clock of the world forward',
-    inputs.clockSchema,
+    clockSchema,
     { advance_ms: 60_000 },
     (control, body) => control.moveClock(body),
   ),
@@ -156,7 +165,7 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   post(
     '/reset',
     'Deletes everything and creates a new world',
-    inputs.resetSchema,
+    resetSchema,
     { seed: 2 },
     (control, body) => control.reset(body),
   ),

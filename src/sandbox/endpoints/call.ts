@@ -1,4 +1,5 @@
 /** Requests and responses as plain values: an endpoint is a function from one to the other. */
+import type { Instant } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 
 /** The three error shapes: sections 7.1, 7.2 and 7.3. */
@@ -44,14 +45,14 @@ export function successText(data: string): Answer {
 }
 
 /** An HTML page. @param script a content security policy source for its one script */
-export function htmlAnswer(status: number, body: string, script?: string): Answer {
+export function htmlAnswer(body: string, script?: string): Answer {
   const scripts = script ? `; script-src ${script}; connect-src 'self'` : '';
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'${scripts}`,
     'cache-control': 'no-store',
   };
-  return { status, headers, body };
+  return { status: 200, headers, body };
 }
 
 /** The fields of a form body; the last of a repeated field counts. */
@@ -61,4 +62,25 @@ export function formOf(call: Call): Map<string, string> {
 
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/**
+ * A timestamp of the service: `YYYY-MM-DD HH:MM:SS` in a time zone that it does not name.
+ * @param timeZone an IANA name such as `UTC` or `Asia/Seoul`
+ */
+export function timestampText(at: Instant, timeZone: string): string {
+  if (timeZone === 'UTC') return new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+  let format = formats.get(timeZone);
+  if (!format) {
+    // The Swedish locale writes ISO dates: 2026-07-02 05:00:00.
+    format = new Intl.DateTimeFormat('sv-SE', {
+      timeZone,
+      dateStyle: 'short',
+      timeStyle: 'medium',
+    });
+    formats.set(timeZone, format);
+  }
+  return format.format(at);
 }

@@ -2,9 +2,8 @@
  * Maintenance (sections 2.7 and 4.4, row 6): READY before the start of the window, INACTIVE within
  * it, ACTIVE after it or without one.
  */
-import { timestampText } from '../state/timestamps.ts';
 import type { World } from '../world.ts';
-import { type Answer, type Family, success } from './call.ts';
+import { type Answer, type Family, success, timestampText } from './call.ts';
 import { failure } from './errors.ts';
 
 type MaintenanceStatus = 'READY' | 'ACTIVE' | 'INACTIVE';

@@ -7,9 +7,8 @@ import { sha256Hex } from '../../kernel/json.ts';
 import { findGrant, isExpired, issue, markUsed } from '../state/grants.ts';
 import type { Grant, Member } from '../state/records.ts';
 import type { World } from '../world.ts';
-import { type Answer, type Call, formOf, htmlAnswer, jsonAnswer } from './call.ts';
+import { type Answer, type Call, escapeHtml, formOf, htmlAnswer, jsonAnswer } from './call.ts';
 import { oauthRefusal, oauthStatus } from './errors.ts';
-import { type AuthorizeRequest, loginPage } from './login-page.ts';
 
 /** POST /v1/oauth/token */
 export function token(world: World, call: Call): Answer {
@@ -53,7 +52,7 @@ export function checkToken(world: World, call: Call): Answer {
 /** GET /v1/oauth/authorize: the login page. */
 export function authorize(world: World, call: Call): Answer {
   const request = authorizeRequest(world, new Map(call.query));
-  return htmlAnswer(200, loginPage(world.app.name, request, [...world.members.values()]));
+  return htmlAnswer(loginPage(world.app.name, request, [...world.members.values()]));
 }
 
 /** POST /v1/oauth/authorize: logs a member in and redirects with a code. */
@@ -74,6 +73,12 @@ export function login(world: World, call: Call): Answer {
   target.searchParams.set('code', issue(world, grant, world.switches().code_lifetime_s));
   if (state !== undefined) target.searchParams.set('state', state);
   return { status: 302, headers: { location: target.href, 'cache-control': 'no-store' }, body: '' };
+}
+
+interface AuthorizeRequest {
+  client_id: string;
+  redirect_uri: string;
+  state: string | undefined;
 }
 
 function authorizeRequest(world: World, fields: ReadonlyMap<string, string>): AuthorizeRequest {
@@ -173,4 +178,44 @@ function checkBasic({ app }: World, call: Call): void {
   const presented = sha256Hex(Buffer.from(encoded, 'base64'));
   const expected = sha256Hex(`${app.client_id}:${app.client_secret}`);
   if (!timingSafeEqual(Buffer.from(presented), Buffer.from(expected))) throw oauthStatus(401);
+}
+
+const STYLE = `:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:10vh auto;padding:0 1rem}
+button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.7rem 1rem;text-align:left;
+border:1px solid;border-radius:.5rem;cursor:pointer}
+small{overflow-wrap:anywhere}`;
+
+/** The login page: app, redirect URI, and a button for each member. All values are escaped. */
+function loginPage(appName: string, request: AuthorizeRequest, members: readonly Member[]): string {
+  const hidden = Object.entries({ response_type: 'code', ...request })
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value ?? '')}">`,
+    )
+    .join('\n');
+  const buttons = members
+    .map(
+      ({ member_no, nickname }) =>
+        `<button name="member_no" value="${member_no}">` +
+        `Log in as ${escapeHtml(nickname)} (member ${member_no})</button>`,
+    )
+    .join('\n');
+  const app = escapeHtml(appName);
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Log in to ${app}</title><style>${STYLE}</style></head>
+<body><main>
+<h1>Log in to ${app}</h1>
+<p>${app} asks to act for you. You are sent back to<br>
+<small>${escapeHtml(request.redirect_uri)}</small></p>
+<form method="post" action="/v1/oauth/authorize">
+${hidden}
+${buttons}
+</form>
+<p><small>A sandbox: its members need no password.</small></p>
+</main></body>
+</html>
+`;
 }

@@ -1,12 +1,18 @@
 /** The endpoints of the service. */
 import type { World } from '../world.ts';
-import { readAccount } from './accounts.ts';
+import { give, readAccount, receiveFrom, transfer } from './accounts.ts';
 import type { Answer, Call, Family } from './call.ts';
 import { readMaintenance } from './maintenance.ts';
-import { burn, mint, mintSequential, setExtraData, transferFrom } from './nft.ts';
-import { listTokens, readToken } from './nft-reads.ts';
+import {
+  burn,
+  listTokens,
+  mint,
+  mintSequential,
+  readToken,
+  setExtraData,
+  transferFrom,
+} from './nft.ts';
 import { authorize, checkToken, login, token } from './oauth.ts';
-import { give, receiveFrom, transfer } from './transactions.ts';
 
 type Handler = (world: World, call: Call) => Answer;
 

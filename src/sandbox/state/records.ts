@@ -30,6 +30,8 @@ const workSchema = z.strictObject({
 
 export const STATUS = { pending: 0, complete: 1, progress: 2, fail: 3 } as const;
 
+export const tokenStatusSchema = z.literal(Object.values(STATUS));
+
 export const tokenSchema = z.strictObject({
   contract_id: whole,
   token_id: whole,
@@ -41,7 +43,7 @@ export const tokenSchema = z.strictObject({
   created_at: instant,
   owned_at: instant,
   locked: z.boolean(),
-  status: z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)]),
+  status: tokenStatusSchema,
   last_tx_hash: z.string(),
   /** False until the chain completed its mint. */
   exists: z.boolean(),
@@ -50,7 +52,7 @@ export const tokenSchema = z.strictObject({
 
 export const WALLET_STATUS = { normal: 1, suspended: 2, userRequest: 3, withdrawn: 9 } as const;
 
-export const walletStatusSchema = z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(9)]);
+export const walletStatusSchema = z.literal(Object.values(WALLET_STATUS));
 
 export const walletSchema = z.strictObject({
   addr: z.string(),

@@ -20,7 +20,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../../src/kernel/errors.ts';
 import { canonicalJson } from '../../../src/kernel/json.ts';
-import { noStore, openStore } from '../../../src/sandbox/state/store.ts';
+import { noStore, openStore } from '../../../src/sandbox/state/tables.ts';
 import { BASIC, type Caller, startCaller, stopAll } from '../client.ts';
 
 let directory: string;
