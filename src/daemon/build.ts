@@ -53,7 +53,6 @@ import {
   signInSettings,
   webhookSettings,
 } from './config/stage-settings.ts';
-import { upstreamSettings } from './config/upstream-settings.ts';
 import type { Database } from './database.ts';
 import { makeSupervisor } from './delivery/supervisor.ts';
 import { makeHeartbeat } from './heartbeat.ts';
@@ -61,7 +60,7 @@ import { makeIdentityProof } from './identity.ts';
 import { openProvedKeys } from './master-key.ts';
 import { makePreImages } from './observations/first-poll.ts';
 import { recordPassiveReads } from './observations/passive.ts';
-import type { Service } from './service.ts';
+import { type Service, upstreamSettings } from './service.ts';
 import { makeSchedule } from './workers/schedule.ts';
 import { coalesce, makeNotifier, makeWakeUps } from './workers/wake-up.ts';
 import { makeWorkers } from './workers/workers.ts';

@@ -33,7 +33,7 @@ export interface Database extends Pools {
 }
 
 /** Connection pools, so that heavy reads and background work delay no write. */
-export interface Pools {
+interface Pools {
   /** Of the gateway, the heartbeat, and the start. */
   db: Db;
   workersDb: Db;

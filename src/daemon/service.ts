@@ -12,6 +12,7 @@ import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import type { SampleWrite } from '../sandbox/sandbox.ts';
+import type { UpstreamSettings } from '../upstream/upstream.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 
 /** The credentials of the sandbox; not a secret. */
@@ -92,4 +93,22 @@ export async function checkService(db: Db, service: Service, clock: Clock): Prom
     `this database belongs to another service (${stored}), not to ${service.identity}; ` +
       'use one database or DATA_DIR per service',
   );
+}
+
+/** The settings of the client of the service; the doctor needs no other stage. */
+export function upstreamSettings({ upstream }: Config): UpstreamSettings {
+  const { budget_per_s: budget, initial_rate_per_s: initial } = upstream;
+  return {
+    readTimeoutMs: upstream.read_timeout_ms,
+    writeTimeoutMs: upstream.write_timeout_ms,
+    connectTimeoutMs: upstream.connect_timeout_ms,
+    bodyBytesMax: upstream.body_bytes_max,
+    budgetPerS: budget === 'auto' ? null : budget,
+    initialRatePerS: budget === 'auto' ? initial : Math.min(initial, budget),
+    concurrencyMax: upstream.poll_concurrency_max,
+    steadyShare: upstream.steady_share,
+    waitingMax: upstream.poll_queue_max,
+    waitMs: upstream.poll_queue_timeout_ms,
+    forwardsMax: upstream.app_concurrency_max,
+  };
 }

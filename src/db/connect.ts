@@ -10,11 +10,10 @@
  * and session locks are not used, because they hang when their backend dies.
  */
 import postgres from 'postgres';
-import { withDeadline } from '../kernel/clock.ts';
+import { monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { poolModeOf, SESSION } from './access/session.ts';
 import { ARRAY_TYPES, VALUE_TYPES } from './access/value-types.ts';
 import { drizzle, type PgRemoteDatabase } from './drizzle.ts';
-import { boundedSlots, countedSlots } from './slots.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
 /** SQL that runs when it is awaited, and is a part of other SQL when it is one of its values. */
@@ -208,12 +207,67 @@ async function withRetries<T>(deadlineMs: number, work: () => Promise<T>): Promi
 
 /** A connection that was lost unnoticed leaves its statement pending for ever. */
 function throwDeadline(): never {
-  throw new DatabaseError('DEADLINE', undefined, undefined);
+  throw new DatabaseError('DEADLINE');
 }
 
 /** Until the end of the transaction. */
 async function limitTo(sql: postgres.TransactionSql, ms: number | undefined): Promise<void> {
   if (ms) await sql`select set_config('statement_timeout', ${String(ms)}, true)`;
+}
+
+/**
+ * Bounds the statements and transactions of a pool that run and that wait. The driver would queue
+ * them behind each other on busy connections, also when another connection becomes free earlier.
+ */
+interface Slots {
+  load(): { running: number; waiting: number };
+  /**
+   * Runs the work when a slot is free; its slot is taken until it ends, also beyond a deadline.
+   * @throws DatabaseError `BUSY` when too many wait, `DEADLINE` when none was free within `ms`
+   */
+  run<T>(work: () => Promise<T>, ms: number): Promise<T>;
+}
+
+/** Counts only: the driver queues what has no connection. */
+function countedSlots(connections: number): Slots {
+  let count = 0;
+  return {
+    load: () => ({
+      running: Math.min(count, connections),
+      waiting: Math.max(0, count - connections),
+    }),
+    async run(work) {
+      count++;
+      try {
+        return await work();
+      } finally {
+        count--;
+      }
+    },
+  };
+}
+
+function boundedSlots(connections: number, waitingMax: number): Slots {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return {
+    load: () => ({ running, waiting: waiting.length }),
+    async run(work, ms) {
+      const until = monotonicMs() + ms;
+      if (running < connections) running++;
+      else if (waiting.length >= waitingMax) throw new DatabaseError('BUSY');
+      // The slot passes from the work that ends.
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        if (monotonicMs() >= until) throw new DatabaseError('DEADLINE');
+        return await work();
+      } finally {
+        const next = waiting.shift();
+        if (next) next();
+        else running--;
+      }
+    },
+  };
 }
 
 /** Makes a statement of the driver; it runs on that connection when it is awaited. */

@@ -11,12 +11,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../kernel/clock.ts';
-import { assert, Failure } from '../kernel/errors.ts';
+import { assert, Failure, must } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { ensureRoles } from './access/roles.ts';
 import { poolModeOf } from './access/session.ts';
-import { checkText } from './checks/text.ts';
-import { connect, type Db, type Sql } from './connect.ts';
+import { connect, type Db, type Queryable, type Sql } from './connect.ts';
 import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 
 const FOLDER = join(import.meta.dirname, '../../drizzle');
@@ -279,4 +278,20 @@ export async function compareSchema(
   const known = new Set(migrations.map(({ idx }) => idx));
   if (!applied.isSubsetOf(known)) return 'newer';
   return known.isSubsetOf(applied) ? 'same' : 'older';
+}
+
+/**
+ * Whether the database compares addresses, hashes and names by the forms of the kernel.
+ * @throws Failure `bad_setting` that says how the database has to be created
+ */
+async function checkText(db: Queryable): Promise<void> {
+  const rows = await db.sql<{ encoding: string; lower: string }[]>`
+    select getdatabaseencoding() as encoding, lower('ABCDEFGHIJKLMNOPQRSTUVWXYZ') as lower`;
+  const { encoding, lower } = must(rows[0], 'row');
+  if (encoding === 'UTF8' && lower === 'abcdefghijklmnopqrstuvwxyz') return;
+  const found = encoding === 'UTF8' ? 'a locale with other small letters' : `encoding ${encoding}`;
+  throw new Failure(
+    'bad_setting',
+    `the database has ${found}; create one with encoding UTF8 and locale C.UTF-8`,
+  );
 }

@@ -13,12 +13,7 @@ export class DatabaseError extends Error {
   /** True when the server refused or ended the connection with it. */
   readonly isFatal: boolean;
 
-  constructor(
-    code: string,
-    constraint: string | undefined,
-    where: string | undefined,
-    isFatal = false,
-  ) {
+  constructor(code: string, constraint?: string, where?: string, isFatal = false) {
     super(`database error: ${code}${constraint ? ` (${constraint})` : ''}`);
     this.code = code;
     this.constraint = constraint;
@@ -78,7 +73,7 @@ export function toDatabaseError(error: unknown): unknown {
   };
   const driver = inner.name === 'PostgresError' || query !== undefined || AWAY.has(String(code));
   if (!driver || typeof code !== 'string') return error;
-  if (isOfPooler(inner)) return new DatabaseError('08006', undefined, undefined);
+  if (isOfPooler(inner)) return new DatabaseError('08006');
   const frames = inner.stack?.split('\n').filter((line) => /^\s+at .*\/(src|test)\//.test(line));
   const isFatal = severity === 'FATAL' || severity === 'PANIC';
   return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'), isFatal);

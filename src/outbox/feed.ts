@@ -1,6 +1,9 @@
-/** Pages of the pull feed: numbered events after a cursor, in order and without gaps. */
+/**
+ * The pull feed: pages of numbered events after a cursor, in order and without gaps, and long polls
+ * at its end.
+ */
 import type { Db, Queryable } from '../db/connect.ts';
-import { isoText } from '../kernel/clock.ts';
+import { isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { idTime, isId, uuidOf } from '../kernel/ids.ts';
 
@@ -56,7 +59,7 @@ export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
 }
 
 /** The part of a complete page of all types that has these types, up to the limit. */
-export function filterFeed(page: FeedPage, { types, limit }: Omit<FeedQuery, 'cursor'>): FeedPage {
+function filterFeed(page: FeedPage, { types, limit }: Omit<FeedQuery, 'cursor'>): FeedPage {
   const chosen = new Set(types);
   const fits = (type: string) =>
     chosen.size === 0 || chosen.has(type) || chosen.has(`${type.split('.')[0]}.*`);
@@ -119,4 +122,70 @@ export async function listFeed(
         order by f.first_seq, x.n limit ${query.limit}) listed) summed
     where bytes - octet_length(body) < ${query.bytesMax}
     order by seq`;
+}
+
+const REREAD_MS = 1_000;
+const LIMIT_MAX = 500;
+/** Readers that catch up have many cursors; beyond this bound they read for themselves. */
+const CURSORS_MAX = 16;
+
+interface Tail {
+  /** The next page; while it is empty, the first one within `waitMs` or until the signal aborts. */
+  read(query: FeedQuery, waitMs: number, aborted: AbortSignal): Promise<FeedPage>;
+}
+
+/**
+ * However many wait, a wake-up reads the feed once per cursor. It is also read every second, since
+ * another daemon's events do not wake this one.
+ * @param nextEvent resolves when events were numbered, after `ms`, or when the signal aborts
+ */
+export function makeTail(deps: {
+  db: Db;
+  nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
+  stopping: AbortSignal;
+}): Tail {
+  const { db, nextEvent, stopping } = deps;
+  /** Reads since the last wake-up, by cursor: what they do not show comes with the next one. */
+  const reads = new Map<string, Promise<FeedPage>>();
+  let wakeUp: Promise<void> | undefined;
+
+  function nextWakeUp(): Promise<void> {
+    wakeUp ??= nextEvent(stopping, REREAD_MS).finally(() => {
+      wakeUp = undefined;
+      reads.clear();
+    });
+    return wakeUp;
+  }
+
+  async function sharedRead(query: FeedQuery): Promise<FeedPage> {
+    const { cursor } = query;
+    let read = reads.get(cursor);
+    if (!read) {
+      if (reads.size >= CURSORS_MAX) return readFeed(db, query);
+      read = readFeed(db, { cursor, types: [], limit: LIMIT_MAX });
+      reads.set(cursor, read);
+      // A failed read is not shared with later readers.
+      read.catch(() => reads.delete(cursor));
+    }
+    const page = await read;
+    return page.complete ? filterFeed(page, query) : readFeed(db, query);
+  }
+
+  return {
+    async read(query, waitMs, aborted) {
+      const until = monotonicMs() + waitMs;
+      let { cursor } = query;
+      for (;;) {
+        const remaining = until - monotonicMs();
+        if (remaining <= 0 || stopping.aborted || aborted.aborted)
+          return readFeed(db, { ...query, cursor });
+        // Taken before the read, so an event that is numbered in between is not missed.
+        const next = nextWakeUp();
+        const found = await sharedRead({ ...query, cursor });
+        if (found.rows.length > 0) return found;
+        cursor = found.cursor;
+        await withDeadline(next, remaining, () => undefined);
+      }
+    },
+  };
 }

@@ -3,16 +3,24 @@
  * the event's deliveries are one commit. The sequencer then numbers committed events for the pull
  * feed, without gaps, whatever the order of commits.
  */
+
+import { createHash } from 'node:crypto';
 import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
 import { type Clock, type Instant, isoText, monotonicMs } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import { type Ids, uuidOf } from '../kernel/ids.ts';
-import { partsOf } from './event-parts.ts';
+import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 
-export { cursorBefore, type FeedPage, type FeedQuery, findEvent, readFeed } from './feed.ts';
+export {
+  cursorBefore,
+  type FeedPage,
+  type FeedQuery,
+  findEvent,
+  makeTail,
+  readFeed,
+} from './feed.ts';
 export { logIncidents } from './incidents.ts';
-export { makeTail } from './tail.ts';
 
 /**
  * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements
@@ -63,6 +71,41 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ow
     },
     hasRecentDeliveries: () => monotonicMs() < deliveredAtMs + RECENT_MS,
   };
+}
+
+/**
+ * What is stored of the data of an event: the names of its members once for all events with the
+ * same ones, and their values. The function `event_body` of ../../drizzle/0006_event_bodies.sql
+ * makes the body from it, the same bytes for every endpoint, every attempt and the feed.
+ */
+interface EventParts {
+  names: string[];
+  row: { shape: bigint; data: string };
+}
+
+function partsOf({ subject, data }: Pick<EventDraft, 'subject' | 'data'>): EventParts {
+  const own = JSON.stringify(subject.slice(subject.indexOf(':') + 1));
+  const members = Object.entries(data).flatMap(([name, value]) => {
+    // JSON text has no line feed of its own, and undefined is no member.
+    const text: string | undefined = jsonText(value);
+    if (text === undefined) return [];
+    return [{ name, line: text === 'null' ? '' : text === own ? '$' : text }];
+  });
+  const names = members.map(({ name }) => name);
+  return { names, row: { shape: shapeOf(names), data: members.map((m) => m.line).join('\n') } };
+}
+
+/** By the names: as many as event types have kinds of data. */
+const known = new Map<string, bigint>();
+
+function shapeOf(names: readonly string[]): bigint {
+  const text = jsonText(names);
+  let shape = known.get(text);
+  if (shape === undefined) {
+    shape = createHash('sha256').update(text).digest().readBigInt64BE();
+    known.set(text, shape);
+  }
+  return shape;
 }
 
 interface EventRow {
@@ -203,7 +246,7 @@ export const SEQUENCE_MAX = 1_000;
  * fan-out and the commit of their producer; implemented by webhooks.
  * @param after the events are those with higher numbers
  */
-export type CatchUp = (tx: Tx, after: bigint) => Promise<void>;
+type CatchUp = (tx: Tx, after: bigint) => Promise<void>;
 
 /**
  * One pass of the sequencer over at most `SEQUENCE_MAX` emits; returns how many events it numbered.

@@ -20,18 +20,18 @@ import { makeReplays, type Replays } from './replays/replays.ts';
 import type { WebhookSettings } from './settings.ts';
 
 export { countExhausted, countPending } from './delivery/deliveries.ts';
-export { catchUp, fanOut } from './delivery/fan-out-store.ts';
+export { catchUp, fanOut } from './delivery/fan-out.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export {
   countAttemptMinutes,
   deleteAttemptMinutes,
   listAttemptActivity,
-} from './endpoints/minutes-store.ts';
+} from './endpoints/attempt-minutes.ts';
 export {
   deleteUnreadable,
   type ReencryptedPage,
   reencryptEndpoints,
-} from './endpoints/reencryption.ts';
+} from './endpoints/secrets.ts';
 export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
 export { countEndpointStates, countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
@@ -69,38 +69,17 @@ const REMOVED_MAX = 200;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
-  const { db, clock, wallClock, random, ids, encryption, log, metrics, settings, emit } = deps;
+  const { db, clock, wallClock, ids, encryption, settings, emit } = deps;
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
   const client = makeAttemptClient(settings.send, allowed);
   const { userAgent } = settings;
   const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
-  const dispatcher = new Dispatcher({
-    db,
-    clock,
-    random,
-    log,
-    metrics,
-    settings,
-    emit,
-    requests,
-    client,
-    daemons,
-    wake,
-  });
+  const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   return {
-    ...makeEndpoints({
-      db: peopleDb,
-      clock,
-      random,
-      ids,
-      encryption,
-      settings,
-      rules,
-      emit,
-    }),
+    ...makeEndpoints({ ...deps, db: peopleDb, rules }),
     ...makeDeliveries({ db, peopleDb, clock, emit }),
     ...replays,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),

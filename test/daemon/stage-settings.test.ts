@@ -11,7 +11,7 @@ import {
   reportSettings,
   webhookSettings,
 } from '../../src/daemon/config/stage-settings.ts';
-import { upstreamSettings } from '../../src/daemon/config/upstream-settings.ts';
+import { upstreamSettings } from '../../src/daemon/service.ts';
 
 const ADDR = '0x'.padEnd(42, 'a');
 const config = (overrides: object = {}) => loadConfig({}, overrides);

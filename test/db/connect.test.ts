@@ -134,7 +134,7 @@ describe('A failed statement', () => {
     ['53400', REFUSED],
     ['58030', REFUSED],
   ])('with code %s means %s', (code, meanings) => {
-    const error = new DatabaseError(code, undefined, undefined);
+    const error = new DatabaseError(code);
     const held = Object.entries(MEANINGS).filter(([, means]) => means(error));
     expect(held.map(([name]) => name)).toEqual(meanings);
   });

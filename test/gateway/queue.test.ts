@@ -122,7 +122,7 @@ it('A write whose caller chose to wait gets its current state when another daemo
       if (!run) return done;
       meanwhile = undefined;
       await run();
-      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+      throw new DatabaseError('CONNECTION_CLOSED');
     },
   };
   const interrupted = await open({ db: losing, operations });

@@ -170,7 +170,7 @@ export function losing(db: Db): Db {
       const done = await db.single(work);
       if (lost) return done;
       lost = true;
-      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+      throw new DatabaseError('CONNECTION_CLOSED');
     },
   });
 }

@@ -2,7 +2,7 @@
 import { createHook } from 'node:async_hooks';
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
-import { storeResults } from '../../src/webhooks/delivery/result-store.ts';
+import { storeResults } from '../../src/webhooks/delivery/result-writer.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { startReceiver } from '../harness/receiver.ts';
 import { useRig, verifyV1a, walletEvent } from './rig.ts';

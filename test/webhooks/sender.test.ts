@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { AttemptResponse } from '../../src/webhooks/delivery/http/attempt.ts';
-import type { Job } from '../../src/webhooks/delivery/queue-store.ts';
+import type { Job } from '../../src/webhooks/delivery/queue.ts';
 import { Sender } from '../../src/webhooks/delivery/sender.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { manualClock } from '../harness/manual-clock.ts';

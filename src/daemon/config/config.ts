@@ -1,16 +1,20 @@
 /**
- * Loads the configuration from the environment and YAML files, validates and freezes it. The only
- * reader of the environment. An unknown name or an invalid value is refused with one line that
- * states what is expected.
+ * Loads the configuration from the environment and YAML files, validates and freezes it, and lists
+ * for people what is in effect. The only reader of the environment. An unknown name or an invalid
+ * value is refused with one line that states what is expected.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parse } from 'yaml';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
-import { type EffectiveSetting, effectiveSettings } from './effective.ts';
-import { DEFINED, type Settings, settingsSchema, treeOf, VARIABLES } from './settings.ts';
+import type { setting } from '../../resources/admin/setting.ts';
+import type { Shown } from '../../resources/resource.ts';
+import { DEFINED, type Settings, settingsSchema, treeOf, unitOf, VARIABLES } from './settings.ts';
+
+type EffectiveSetting = Shown<typeof setting>;
 
 export interface Config extends Settings {
   dataDir: string;
@@ -41,6 +45,9 @@ export interface ServiceAddress {
   clientId: string;
   clientSecret: string;
 }
+
+/** The value of an environment variable. */
+type Lookup = (name: string) => string | undefined;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -225,18 +232,18 @@ function merge(base: object, overrides: object): object {
   const result: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(overrides)) {
     const current = result[key];
-    result[key] = isPlain(current) && isPlain(value) ? merge(current, value) : value;
+    result[key] = isTree(current) && isTree(value) ? merge(current, value) : value;
   }
   return result;
 }
 
-function isPlain(value: unknown): value is object {
+function isTree(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function deepFreeze<T extends object>(value: T): T {
   for (const item of Object.values(value)) {
-    if (isPlain(item) || Array.isArray(item)) deepFreeze(item);
+    if (isTree(item) || Array.isArray(item)) deepFreeze(item);
   }
   return Object.freeze(value);
 }
@@ -246,10 +253,7 @@ function deepFreeze<T extends object>(value: T): T {
  * @param variable the value of an environment variable
  * @throws Failure `bad_setting` for a bucket without its address or keys, or beside a folder
  */
-function bucketKeysOf(
-  { reports }: Settings,
-  variable: (name: string) => string | undefined,
-): BucketKeys | undefined {
+function bucketKeysOf({ reports }: Settings, variable: Lookup): BucketKeys | undefined {
   const { folder, bucket } = reports.delivery;
   if (bucket.name === null) return undefined;
   const refuse = (name: string, expected: string): never => {
@@ -289,4 +293,79 @@ function distance(a: string, b: string): number {
     row = next;
   }
   return row[b.length] ?? 0;
+}
+
+/**
+ * The settings in effect and where each comes from, for people. Of a secret only whether it is set
+ * is listed; a URL is listed without its login and its query.
+ * @param settings the validated ones
+ * @param layers what each source sets, the strongest last
+ * @param variable the value of an environment variable
+ */
+function effectiveSettings(
+  settings: object,
+  layers: readonly (readonly [source: EffectiveSetting['source'], tree: object])[],
+  variable: Lookup,
+  dataDir: string,
+): EffectiveSetting[] {
+  const strongestFirst = layers.toReversed();
+  const found = leavesOf(settings).map(([path, value]): EffectiveSetting => {
+    const source = strongestFirst.find(([, tree]) => names(tree, path))?.[0] ?? 'default';
+    const name = path.join('.');
+    const description = descriptionOf(path);
+    const unit = unitOf(name);
+    return { name, value, source, is_secret: false, is_set: value !== null, description, unit };
+  });
+  const variables = Object.entries(VARIABLES).flatMap(([name, { kind, description }]) => {
+    if (kind === 'command') return [];
+    const text = name === 'DATA_DIR' ? dataDir : variable(name);
+    return [
+      {
+        name,
+        value: text === undefined || kind === 'secret' ? null : shownOf(kind, text),
+        source: variable(name) === undefined ? ('default' as const) : ('environment' as const),
+        is_secret: kind === 'secret',
+        is_set: text !== undefined,
+        description,
+        unit: null,
+      },
+    ];
+  });
+  return [...found, ...variables];
+}
+
+/** Of the setting that holds the value. */
+function descriptionOf(path: readonly string[]): string | null {
+  const setting = DEFINED.find(
+    (one) => !one.isSection && one.path.every((name, n) => name === path[n]),
+  );
+  return setting?.description ?? null;
+}
+
+function shownOf(kind: 'url' | 'text', text: string): string {
+  return kind === 'url' ? withoutLogin(text) : text;
+}
+
+function withoutLogin(text: string): string {
+  const { origin, pathname } = new URL(text);
+  return origin + pathname.replace(/\/+$/, '');
+}
+
+/** Values by their path; an empty section is a value. */
+function leavesOf(tree: object, before: string[] = []): [path: string[], value: Json][] {
+  return Object.entries(tree).flatMap(([key, value]): [string[], Json][] => {
+    const path = [...before, key];
+    const isSection = isTree(value) && Object.keys(value).length > 0;
+    return isSection ? leavesOf(value, path) : [[path, value]];
+  });
+}
+
+/** Whether a source sets the value at a path. */
+function names(tree: object, path: readonly string[]): boolean {
+  let at: unknown = tree;
+  for (const key of path) {
+    if (!isTree(at) || !Object.hasOwn(at, key)) return false;
+    at = at[key];
+  }
+  return true;
 }

@@ -1,11 +1,28 @@
 /**
- * The process that sends the webhooks of a daemon. It is controlled by messages and SIGTERM, and
- * ends at once when the daemon is gone: what it was sending is then sent again, with the same id.
+ * The process that sends the webhooks of a daemon: a pool, a clock, and the dispatcher. It is
+ * controlled by messages and SIGTERM, and ends at once when the daemon is gone: what it was sending
+ * is then sent again, with the same id.
  */
-import { makeLog, printLine } from '../../kernel/log.ts';
+
+import { WRITER } from '../../db/access/roles.ts';
+import { databaseClock } from '../../db/clock/clock.ts';
+import { connect, type Db } from '../../db/connect.ts';
+import { systemClock } from '../../kernel/clock.ts';
+import { makeIds } from '../../kernel/ids.ts';
+import { type Log, makeLog, printLine } from '../../kernel/log.ts';
+import {
+  type Metrics,
+  type MetricsSnapshot,
+  makeMetrics,
+  measurePools,
+} from '../../kernel/metrics.ts';
+import { systemRandom } from '../../kernel/random.ts';
+import { makeOutbox } from '../../outbox/outbox.ts';
+import { fanOut, makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { startTracing } from '../config/tracing.ts';
 import { untilStopped } from '../process.ts';
-import { type Delivery, openDelivery } from './delivery.ts';
+import { makeSchedule, type Worker } from '../workers/schedule.ts';
+import { makeWakeUps } from '../workers/wake-up.ts';
 import type { FromDelivery, Start, ToDelivery } from './messages.ts';
 
 /** Runs until the daemon or a signal stops it; returns the exit code. */
@@ -48,4 +65,110 @@ function obey(delivery: Delivery, message: ToDelivery): void {
 function tell(message: FromDelivery): void {
   // A daemon that is gone also ends the connection, which is handled above.
   process.send?.(message, undefined, undefined, () => {});
+}
+
+interface Delivery {
+  wake(): void;
+  /** How many living daemons share the deliveries. */
+  shareAmong(daemons: number): void;
+  snapshot(): Promise<MetricsSnapshot>;
+  /** Finishes sends within `daemon.drain_ms` or interrupts them, to be repeated. Idempotent. */
+  stop(): Promise<void>;
+  /** Replaces the pool if the error is the driver's known fault; else returns false. */
+  recoversFrom(error: unknown): boolean;
+}
+
+/** Part of the time to stop after which sends are interrupted, so that their results are stored. */
+const SENDS_SHARE = 0.8;
+
+/** @throws DatabaseError when the database does not answer */
+async function openDelivery(start: Start, log: Log): Promise<Delivery> {
+  const { statement_timeout_ms: statementTimeoutMs, connections } = start.config.database;
+  const db = connect({
+    url: start.databaseUrl,
+    role: WRITER,
+    max: connections.delivery,
+    statementTimeoutMs,
+    name: 'tallyhook delivery',
+  });
+  const metrics = makeMetrics('delivery');
+  measurePools(metrics, { delivery: db });
+  const { schedule, webhooks, wake, shareAmong } = await makeDispatch(start, db, log, metrics);
+  schedule.start();
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    await schedule.stop();
+    await webhooks.drain(start.config.daemon.drain_ms * SENDS_SHARE);
+    await webhooks.close();
+    await db.end();
+  };
+  return {
+    wake,
+    shareAmong,
+    snapshot: metrics.snapshot,
+    stop() {
+      stopped ??= stop();
+      return stopped;
+    },
+    recoversFrom: (error) => db.renewAfter(error),
+  };
+}
+
+async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
+  const { config, keys, settings } = start;
+  const { worker_interval_ms: intervalMs, heartbeat_timeout_ms: aliveMs } = config.daemon;
+  const clock = await databaseClock(db, log);
+  const random = systemRandom;
+  const ids = makeIds(clock, random);
+  let daemons = 1;
+  const wakeUps = makeWakeUps();
+  const wake = () => wakeUps.wake('webhooks');
+  const outbox = makeOutbox({ clock, ids, fanOut });
+  const webhooks = makeWebhooks({
+    db,
+    clock,
+    wallClock: systemClock,
+    random,
+    ids,
+    log,
+    metrics,
+    settings,
+    encryption: makeEncryption(keys.key, random, keys.former),
+    emit: outbox.emit,
+    wake,
+    daemons: () => daemons,
+  });
+  const workers: Worker[] = [
+    {
+      name: 'webhooks',
+      intervalMs,
+      pass: async (now, signal) => {
+        const { more, nextDueAt } = await webhooks.runOnce(now, signal);
+        return more ? now : nextDueAt;
+      },
+    },
+    {
+      name: 'replays',
+      intervalMs,
+      pass: async (now) => {
+        const more = await webhooks.replayOnce(now);
+        if (more) wake();
+        return more ? now : undefined;
+      },
+    },
+    {
+      name: 'delivery clock',
+      intervalMs: aliveMs / 3,
+      pass: async () => {
+        await clock.follow();
+        return undefined;
+      },
+    },
+  ];
+  const passTimeoutMs = config.daemon.worker_pass_timeout_ms;
+  const schedule = makeSchedule({ workers, clock, log, metrics, passTimeoutMs, wakeUps });
+  const shareAmong = (n: number) => {
+    daemons = n;
+  };
+  return { schedule, webhooks, wake, shareAmong };
 }

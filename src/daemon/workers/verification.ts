@@ -31,7 +31,7 @@ const lastVerification = z.object({
   transactions: z.string(),
   keptHead: z.string().nullable().describe('<head>:<batches> of the last one without findings'),
 });
-export type LastVerification = z.infer<typeof lastVerification>;
+type LastVerification = z.infer<typeof lastVerification>;
 
 /** The last verification that ended. */
 export async function findVerification(db: Queryable): Promise<LastVerification | undefined> {

@@ -2,27 +2,42 @@
  * The background workers of a daemon: what each pass does, how often it runs at least, and which
  * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
+
+import { type Counts, readCounts } from '../../api/api.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { Wake } from '../../kernel/workers.ts';
 import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
-import type { Observer } from '../../observer/observer.ts';
+import { findService, type Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, type Outbox, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
-import type { Alerts, Reconciler } from '../../reconciler/reconciler.ts';
-import type { Reports } from '../../reports/reports.ts';
-import { catchUp, countAttemptMinutes, type Webhooks } from '../../webhooks/webhooks.ts';
+import {
+  type AlertCount,
+  type Alerts,
+  countAlerts,
+  LATE,
+  type Reconciler,
+  STUCK,
+} from '../../reconciler/reconciler.ts';
+import { listSummaries, RECONCILIATION, type Reports } from '../../reports/reports.ts';
+import { SERVICE_STATES } from '../../resources/admin/status.ts';
+import {
+  catchUp,
+  countAttemptMinutes,
+  countEndpointStates,
+  type Webhooks,
+} from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
 import type { Service } from '../service.ts';
-import { gaugesWorker } from './gauges.ts';
 import { housekeepingWorker } from './housekeeping.ts';
-import { sampleWorker } from './sample.ts';
 import type { Worker } from './schedule.ts';
-import { verificationWorker } from './verification.ts';
+import { findVerification, verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
@@ -102,6 +117,31 @@ function queueWorker({ gateway }: Deps): Worker {
     // One pass may send several writes, each up to its own deadline.
     timeoutMs: 600_000,
     pass: async (now, signal) => (await gateway.runQueue(now, signal)).nextAt,
+  };
+}
+
+const SAMPLE_INTERVAL_MS = 20_000;
+const SAMPLE_OWNER = 'sample';
+
+/** Writes of a sample app through the gateway, so that a new installation shows data. */
+function sampleWorker(
+  draw: NonNullable<Service['sampleWrite']>,
+  { gateway, log }: { gateway: Pick<Gateway, 'write'>; log: Log },
+): Worker {
+  return {
+    name: 'sample',
+    intervalMs: SAMPLE_INTERVAL_MS,
+    async pass() {
+      const write = draw();
+      try {
+        if (write) await gateway.write({ ...write, owner: SAMPLE_OWNER });
+      } catch (error) {
+        // Such as while writes are frozen.
+        if (!(error instanceof Failure)) throw error;
+        log.debug({ code: error.code }, 'a sample write was refused');
+      }
+      return undefined;
+    },
   };
 }
 
@@ -223,4 +263,71 @@ function filesWorker({ log, reports }: Pick<Deps, 'log' | 'reports'>): Worker {
       return undefined;
     },
   };
+}
+
+const ENDPOINT_STATES = ['enabled', 'disabled'];
+
+/** Sets the gauges of what waits and what is open. */
+function gaugesWorker(deps: {
+  config: Pick<Config, 'daemon' | 'reports' | 'alerts'>;
+  db: Db;
+  metrics: Metrics;
+}): Worker {
+  const { config, db, metrics } = deps;
+  return {
+    name: 'gauges',
+    intervalMs: config.daemon.metrics_interval_ms,
+    pass: async (now) => {
+      setGauges(metrics, await readCounts(db, now, config.reports.stale_after_ms), now);
+      setAlerts(metrics, await countAlerts(db), config.alerts.rules);
+      const service = await findService(db);
+      for (const state of SERVICE_STATES)
+        metrics.serviceState.set({ state }, service?.state === state ? 1 : 0);
+      const endpoints = await countEndpointStates(db);
+      for (const state of ENDPOINT_STATES)
+        metrics.endpoints.set({ state }, endpoints.find((one) => one.state === state)?.count ?? 0);
+      const [report] = await listSummaries(db, { kind: RECONCILIATION, limit: 1 });
+      if (report) {
+        metrics.reportBreaks.set(report.breaks);
+        metrics.reportAge.set(Math.max(0, now - report.createdAt) / 1000);
+      }
+      const verification = await findVerification(db);
+      if (verification) {
+        metrics.ledgerFindings.set(verification.findings);
+        metrics.ledgerVerifyAge.set(Math.max(0, now - verification.endedAt) / 1000);
+      }
+      return undefined;
+    },
+  };
+}
+
+function setAlerts(
+  metrics: Metrics,
+  alerts: readonly AlertCount[],
+  rules: readonly { name: string }[],
+): void {
+  for (const { name } of rules)
+    metrics.alerts.set({ rule: name }, alerts.find(({ rule }) => rule === name)?.count ?? 0);
+  const late = alerts.find(({ rule }) => rule === LATE);
+  metrics.lateTargets.set(Number(late?.detail.targets ?? 0));
+  metrics.stuckOperations.set(alerts.find(({ rule }) => rule === STUCK)?.count ?? 0);
+}
+
+function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
+  for (const { stage, waiting, since } of counts.stages) {
+    metrics.backlog.set({ stage }, waiting);
+    metrics.backlogAge.set({ stage }, Math.max(0, now - (since ?? now)) / 1000);
+  }
+  metrics.openDrifts.set(counts.drifts.open);
+  metrics.vanishedWallets.set(counts.vanished.count);
+  metrics.driftAge.set(Math.max(0, now - (counts.drifts.oldestAt ?? now)) / 1000);
+  metrics.driftMedian.set(counts.driftMedianS ?? 0);
+  for (const state of ['unknown', 'undecided']) {
+    const open = counts.operations.find((one) => one.state === state);
+    metrics.unresolved.set({ state }, open?.count ?? 0);
+    metrics.unresolvedAge.set({ state }, Math.max(0, now - (open?.oldestAt ?? now)) / 1000);
+  }
+  for (const [kind, count] of Object.entries(counts.quarantined))
+    metrics.quarantined.set({ kind }, count);
+  metrics.staleWallets.set(counts.staleWallets);
 }

@@ -141,6 +141,6 @@ function lineOf({ variable, url, role }: Login, code: string): string | undefine
   // A role that does not exist is an invalid value of the session.
   const line = lines[code === '22023' ? '42501' : code];
   if (line) return `${variable}: ${line}`;
-  if (!isAway(new DatabaseError(code, undefined, undefined))) return undefined;
+  if (!isAway(new DatabaseError(code))) return undefined;
   return `${variable}: no Postgres answers at ${host} (${code}); start it or correct the address`;
 }

@@ -8,8 +8,7 @@ import type { attempt, delivery, deliveryDetail } from '../../resources/delivery
 import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';
-import { activeEndpoints } from './active-store.ts';
-import { planByIndex } from './queue-store.ts';
+import { activeEndpoints, planByIndex } from './queue.ts';
 
 type Delivery = Row<typeof delivery>;
 type Detail = Row<typeof deliveryDetail>;

@@ -9,12 +9,24 @@ import { Failure } from '../../kernel/errors.ts';
 import { inSpan } from '../../kernel/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type ActiveEndpoint, type ActivePage, listActive, listActiveOf } from './active-store.ts';
 import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
 import type { RequestBuilder } from './http/request.ts';
 import { inFlightMax, rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
-import type { Job } from './queue-store.ts';
-import * as store from './queue-store.ts';
+import {
+  type ActiveEndpoint,
+  type ActivePage,
+  type ClaimedDelivery,
+  type ClaimedEndpoint,
+  cancelDeliveries,
+  claim,
+  claimInOrder,
+  type Job,
+  listActive,
+  listActiveOf,
+  lockEndpoints,
+  planClaims,
+  saveRateUsage,
+} from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
 import { Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
@@ -58,18 +70,9 @@ export class Dispatcher {
   private starved: readonly ActiveEndpoint[] | undefined;
 
   constructor(deps: DispatcherDeps) {
-    const { db, clock, random, log, metrics, settings, emit, daemons, wake } = deps;
+    const { clock, settings, daemons } = deps;
     this.deps = deps;
-    this.resultWriter = new ResultWriter({
-      db,
-      clock,
-      random,
-      log,
-      metrics,
-      settings,
-      emit,
-      wake,
-    });
+    this.resultWriter = new ResultWriter(deps);
     this.sender = new Sender({
       clock,
       settings,
@@ -91,7 +94,7 @@ export class Dispatcher {
     }
     const inRound = this.rounds.isDue(now);
     const pass = await this.deps.db.begin(async (tx) => {
-      await store.planClaims(tx);
+      await planClaims(tx);
       const examined = await this.examine(tx, inRound, now);
       return {
         ...examined,
@@ -193,7 +196,7 @@ export class Dispatcher {
       capacity,
     );
     const shareOf = new Map(chosen.map(({ endpointId }, i) => [endpointId, shares[i] ?? 0]));
-    const endpoints = await store.lockEndpoints(tx, [...shareOf.keys()], now);
+    const endpoints = await lockEndpoints(tx, [...shareOf.keys()], now);
     const quotas = endpoints.map((endpoint) => {
       const { endpointId, ordered } = endpoint;
       const share = shareOf.get(endpointId) ?? 0;
@@ -201,14 +204,14 @@ export class Dispatcher {
     });
     const unordered = quotas.filter((q) => !q.ordered && q.n > 0);
     const ordered = quotas.filter((q) => q.ordered && q.n > 0);
-    const claims = unordered.length > 0 ? await store.claim(tx, unordered, now, leaseUntil) : [];
+    const claims = unordered.length > 0 ? await claim(tx, unordered, now, leaseUntil) : [];
     let deferred = 0;
     if (ordered.length > 0) {
-      const inOrder = await store.claimInOrder(tx, ordered, now, leaseUntil);
+      const inOrder = await claimInOrder(tx, ordered, now, leaseUntil);
       deferred = inOrder.deferred;
       claims.push(...inOrder.claims);
     }
-    await store.saveRateUsage(tx, rateUsageAfter(endpoints, claims, now));
+    await saveRateUsage(tx, rateUsageAfter(endpoints, claims, now));
     const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
     const jobs = claims.flatMap((delivery) => {
       const endpoint = byId.get(delivery.endpointId);
@@ -253,7 +256,7 @@ function cancelledBefore({ state, skipBefore }: ActiveEndpoint, now: Instant) {
 async function cancel(tx: Tx, endpoint: ActiveEndpoint, now: Instant): Promise<void> {
   const { endpointId } = endpoint;
   const before = cancelledBefore(endpoint, now) ?? now;
-  const n = await store.cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
+  const n = await cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
   if (n < CANCELLED_MAX) await endSkip(tx.orm, endpointId);
 }
 
@@ -271,7 +274,7 @@ function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
 }
 
 function quotaOf(
-  endpoint: store.ClaimedEndpoint,
+  endpoint: ClaimedEndpoint,
   share: number,
   now: Instant,
   settings: WebhookSettings,
@@ -288,8 +291,8 @@ function quotaOf(
 }
 
 function rateUsageAfter(
-  endpoints: readonly store.ClaimedEndpoint[],
-  claims: readonly store.ClaimedDelivery[],
+  endpoints: readonly ClaimedEndpoint[],
+  claims: readonly ClaimedDelivery[],
   now: Instant,
 ) {
   return endpoints.flatMap(({ endpointId, ratePerS, rateUsedUntil }) => {

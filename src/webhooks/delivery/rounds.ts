@@ -5,7 +5,7 @@
  * serves does not wait for them. Pure.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import type { ActivePage } from './active-store.ts';
+import type { ActivePage } from './queue.ts';
 
 /** So few resting endpoints do not matter. */
 const RESTING_FEW = 100;

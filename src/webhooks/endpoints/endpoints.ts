@@ -18,7 +18,7 @@ import {
   type Scheme,
 } from '../../resources/delivery/endpoint.ts';
 import type { Row } from '../../resources/resource.ts';
-import { catchUp } from '../delivery/fan-out-store.ts';
+import { catchUp } from '../delivery/fan-out.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';

@@ -1,11 +1,15 @@
 /**
- * Encryption of an endpoint's signing keys and extra headers. Each is encrypted for its own column
- * and endpoint, so a ciphertext copied elsewhere cannot be decrypted. What can be decrypted was
- * encrypted here, and so has its form.
+ * Encryption of an endpoint's signing keys and extra headers, and their encryption again when the
+ * master key changes. Each is encrypted for its own column and endpoint, so a ciphertext copied
+ * elsewhere cannot be decrypted. What can be decrypted was encrypted here, and so has its form.
+ * These two columns are all that the database keeps encrypted, beside the canaries.
  */
+import type { Db } from '../../db/connect.ts';
+import type { Instant } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Encryption } from '../encryption.ts';
 import type { SigningKey } from './signing.ts';
+import * as store from './store.ts';
 
 const keysContext = (endpointId: string) => `endpoints.encrypted_secrets:${endpointId}`;
 const headersContext = (endpointId: string) => `endpoints.encrypted_headers:${endpointId}`;
@@ -46,4 +50,73 @@ export function decryptHeaders(
   if (encrypted === null) return {};
   const text = encryption.decrypt(encrypted, headersContext(endpointId));
   return JSON.parse(text) as Record<string, string>;
+}
+
+export interface ReencryptedPage {
+  /** Ids of the endpoints by what happened to them. */
+  changed: string[];
+  unchanged: string[];
+  unreadable: string[];
+  /** The position of the next page; undefined at the end. */
+  next: string | undefined;
+}
+
+const PAGE_MAX = 100;
+
+/**
+ * One page of endpoints, in one transaction. Repeating it changes nothing.
+ * @param after the `next` of the former page; the empty string for the first
+ */
+export function reencryptEndpoints(
+  db: Db,
+  keys: { current: Encryption; both: Encryption },
+  after: string,
+  dryRun: boolean,
+): Promise<ReencryptedPage> {
+  return db.begin(async ({ orm }) => {
+    const rows = await store.lockEndpoints(orm, after, PAGE_MAX);
+    const page: ReencryptedPage = {
+      changed: [],
+      unchanged: [],
+      unreadable: [],
+      next: rows.length === PAGE_MAX ? rows.at(-1)?.id : undefined,
+    };
+    for (const row of rows) {
+      const patch = readWith(keys.current, row) ? undefined : encryptedAgain(row, keys);
+      if (patch && !dryRun) await store.updateEndpoint(orm, row.id, patch);
+      if (patch) page.changed.push(row.id);
+      else if (readWith(keys.current, row)) page.unchanged.push(row.id);
+      else page.unreadable.push(row.id);
+    }
+    return page;
+  });
+}
+
+/** Deletes an endpoint whose secrets are lost, with its deliveries. */
+export async function deleteUnreadable(db: Db, id: string, now: Instant): Promise<void> {
+  await store.deleteEndpoint(db.orm, id, now);
+}
+
+function readWith(encryption: Encryption, row: store.EndpointRow) {
+  try {
+    return {
+      keys: decryptKeys(encryption, row.id, row.encryptedSecrets),
+      headers: decryptHeaders(encryption, row.id, row.encryptedHeaders),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function encryptedAgain(
+  row: store.EndpointRow,
+  { current, both }: { current: Encryption; both: Encryption },
+) {
+  const secrets = readWith(both, row);
+  return (
+    secrets && {
+      encryptedSecrets: encryptKeys(current, row.id, secrets.keys),
+      encryptedHeaders: encryptHeaders(current, row.id, secrets.headers),
+    }
+  );
 }

@@ -10,8 +10,8 @@ import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
 import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery/delivery.ts';
 import type { Row } from '../../resources/resource.ts';
-import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out-store.ts';
-import { planByIndex } from '../delivery/queue-store.ts';
+import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out.ts';
+import { planByIndex } from '../delivery/queue.ts';
 
 type Shown = Row<typeof replay>;
 /** What a replay is about. */

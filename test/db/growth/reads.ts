@@ -59,7 +59,6 @@ import { applyTransitions, listTransitions } from '../../../src/operations/trans
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
 import { feeVotes } from '../../../src/reconciler/alerts/fee-votes.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/resolution.ts';
-
 import {
   knownOf,
   lastBurnUnseen,
@@ -73,18 +72,23 @@ import {
   listExecutedBetween,
 } from '../../../src/reconciler/wallets/expected.ts';
 import { positionsOf } from '../../../src/reconciler/wallets/wallet.ts';
-import { listActive, listActiveOf } from '../../../src/webhooks/delivery/active-store.ts';
 import {
   countPending,
   findDelivery,
   listAttempts,
   listDeliveries,
 } from '../../../src/webhooks/delivery/deliveries.ts';
-import { claim, claimInOrder, planClaims } from '../../../src/webhooks/delivery/queue-store.ts';
+import {
+  claim,
+  claimInOrder,
+  listActive,
+  listActiveOf,
+  planClaims,
+} from '../../../src/webhooks/delivery/queue.ts';
 import {
   countAttemptMinutes,
   listAttemptActivity,
-} from '../../../src/webhooks/endpoints/minutes-store.ts';
+} from '../../../src/webhooks/endpoints/attempt-minutes.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';

@@ -8,7 +8,7 @@
  */
 
 /** What an endpoint keeps secret. */
-export interface EndpointSecrets {
+interface EndpointSecrets {
   /** `whsec_…` and `whsk_…`, those that sign no more too. */
   keys: readonly string[];
   /** Values of the extra headers. */

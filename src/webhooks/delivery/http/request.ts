@@ -13,7 +13,7 @@ import {
   type SigningKey,
   signedHeaders,
 } from '../../endpoints/signing.ts';
-import type { ClaimedEndpoint } from '../queue-store.ts';
+import type { ClaimedEndpoint } from '../queue.ts';
 import type { WebhookRequest } from './attempt.ts';
 import { makeRedaction } from './redaction.ts';
 

@@ -6,7 +6,7 @@ import type { Db, Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { attemptStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
-import { planByIndex } from '../delivery/queue-store.ts';
+import { planByIndex } from '../delivery/queue.ts';
 
 const MINUTE_MS = 60_000;
 /** An attempt is stored sooner after its start, unless the database did not respond. */
