@@ -13,7 +13,6 @@ import type { Random } from '../kernel/random.ts';
 import { type KeyLimits, type key, SCOPES, type Scope } from '../resources/admin/key.ts';
 import type { Row } from '../resources/resource.ts';
 import { makeAddressLimit } from './address-limit.ts';
-import { makeCache } from './cache.ts';
 import { keyLimitsSchema, limitsOf } from './limits.ts';
 import { keys } from './tables.ts';
 
@@ -21,7 +20,7 @@ export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 export { type Audit, type AuditEntry, makeAudit, pruneAudit } from './audit.ts';
 export { checkLimits, dayLimitOf, keyLimitsSchema } from './limits.ts';
 
-export type Key = Row<typeof key>;
+type Key = Row<typeof key>;
 
 /** An authenticated key. */
 export interface Caller {
@@ -74,7 +73,7 @@ export function makeKeys(deps: {
   monotonic?: Clock;
 }): Keys {
   const { db, clock, random, ids, monotonic } = deps;
-  const callers = makeCache(async (hash) => {
+  const callers = makeCallerCache(async (hash) => {
     const key = await db.single((q) => findByHash(q.orm, hash));
     const now = clock.now();
     if (!key || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
@@ -201,4 +200,58 @@ export function requireScope(caller: Caller, scope: Scope): void {
   if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
     throw new Failure('forbidden', `the key needs the scope ${scope}`);
   }
+}
+
+const CACHED_MS = 1_000;
+const CACHED_MAX = 1_000;
+
+/** One-second cache of key lookups. Concurrent lookups of one hash share a query. */
+interface CallerCache {
+  /**
+   * @param onUnknown awaited before the lookup of a hash without an entry, not even an expired one
+   * @throws what the lookup and `onUnknown` throw
+   */
+  get(hash: string, onUnknown: () => Promise<void>): Promise<Caller | undefined>;
+  /** Drops all entries; the results of running lookups are not cached. */
+  clear(): void;
+}
+
+function makeCallerCache(
+  lookUp: (hash: string) => Promise<Caller | undefined>,
+  clock: Clock,
+): CallerCache {
+  let entries = new Map<string, { caller: Caller; until: Instant }>();
+  let pending = new Map<string, Promise<Caller | undefined>>();
+
+  async function load(hash: string, before?: () => Promise<void>): Promise<Caller | undefined> {
+    // After a clear these maps are no longer in use.
+    const [ownEntries, ownPending] = [entries, pending];
+    try {
+      await before?.();
+      const until = clock.now() + CACHED_MS;
+      const caller = await lookUp(hash);
+      ownEntries.delete(hash);
+      if (caller === undefined) return undefined;
+      if (ownEntries.size >= CACHED_MAX) ownEntries.clear();
+      ownEntries.set(hash, { caller, until });
+      return caller;
+    } finally {
+      ownPending.delete(hash);
+    }
+  }
+  return {
+    async get(hash, onUnknown) {
+      const entry = entries.get(hash);
+      if (entry && entry.until > clock.now()) return entry.caller;
+      const running = pending.get(hash);
+      if (running) return running;
+      const lookup = load(hash, entry ? undefined : onUnknown);
+      pending.set(hash, lookup);
+      return lookup;
+    },
+    clear() {
+      entries = new Map();
+      pending = new Map();
+    },
+  };
 }
