@@ -6,8 +6,8 @@
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { sendWithManagedToken } from './auth/credentials.ts';
-import type { ClientToken, TokenFailure } from './auth/token.ts';
+import type { ClientToken, TokenFailure } from './client-token.ts';
+import { sendWithManagedToken } from './client-token.ts';
 import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
@@ -48,7 +48,7 @@ const NOT_FORWARDED = new Set([
 /** Never rejects. */
 export async function forward(deps: ForwardDeps, request: ForwardRequest): Promise<Forwarded> {
   const { clock, quota, metrics, token } = deps;
-  const { authorization, signal, family } = request;
+  const { authorization, family } = request;
   const cls = family === 'read' ? 'app-read' : 'app-write';
   const startedAt = clock.now();
   const unsent = (outcome: WriteOutcome, answer?: Answer): Forwarded => {
@@ -64,7 +64,7 @@ export async function forward(deps: ForwardDeps, request: ForwardRequest): Promi
   if ('own' in authorization) return send(authorization.own);
   const managed = await sendWithManagedToken(
     token,
-    { deadlineAt, signal },
+    { deadlineAt },
     send,
     ({ outcome }) => isUnauthorized(outcome),
     () => mayResend(deps, request),
@@ -89,7 +89,7 @@ async function sendOnce(
   deadlineAt: Instant,
   authorization: string | undefined,
 ): Promise<Forwarded> {
-  const { method, path, host, body, mayStillSend, signal, family, overflow } = request;
+  const { method, path, host, body, mayStillSend, family, overflow } = request;
   const headers = request.headers.flatMap(([name, value]) =>
     NOT_FORWARDED.has(name.toLowerCase()) ? [] : [name, value],
   );
@@ -102,7 +102,6 @@ async function sendOnce(
     deadlineAt,
     body: body.length > 0 ? body : undefined,
     mayStillSend,
-    signal,
     overflow: family === 'read' ? overflow : undefined,
   });
   const outcome = classifyExchange(exchanged, family);

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { sendWithManagedToken } from './auth/credentials.ts';
-import type { ClientToken, TokenFailure } from './auth/token.ts';
+import type { ClientToken, TokenFailure } from './client-token.ts';
+import { sendWithManagedToken } from './client-token.ts';
 import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';

@@ -155,7 +155,6 @@ export interface ForwardRequest {
   mayStillSend?: () => boolean;
   /** Awaited before a second send; when it rejects, the first answer stands. */
   beforeResend?: (after: 'unauthorized') => Promise<void>;
-  signal?: AbortSignal;
   /** Receives an answer that is larger than the client buffers; used for reads only. */
   overflow?: Overflow;
 }

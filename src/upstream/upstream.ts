@@ -9,8 +9,7 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import { basicCredentials, fetchClientToken } from './auth/credentials.ts';
-import { ClientToken } from './auth/token.ts';
+import { basicCredentials, ClientToken, fetchClientToken } from './client-token.ts';
 import { forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
 import { Budget, type BudgetSettings, type BudgetView, type Share } from './rate/budget.ts';
@@ -22,7 +21,6 @@ export { readToken, readWallet } from './parse/read.ts';
 export type { TokenPage, TokenRecord, WalletRecord } from './parse/records.ts';
 export type { BudgetView } from './rate/budget.ts';
 export type {
-  Answer,
   Forwarded,
   ForwardRequest,
   Head,

@@ -1,6 +1,6 @@
 /** The managed client token: shared, renewed, replaced once, never logged. */
 import { describe, expect, it } from 'vitest';
-import { ClientToken, lifetimeOf, type TokenFetch } from '../../src/upstream/auth/token.ts';
+import { ClientToken, lifetimeOf, type TokenFetch } from '../../src/upstream/client-token.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import { gate, textLog } from './rig.ts';

@@ -1,14 +1,19 @@
 /**
  * The managed client token: one fetch at a time, shared by all callers, renewed in the background
- * before it expires, and replaced when the service refuses it. Neither the token nor the secret is
- * ever logged.
+ * before it expires, and replaced when the service refuses it; the refused request is then sent
+ * once more. Neither the token nor the secret is ever logged.
  */
-
-import { type Clock, type Instant, withDeadline } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
-import type { Random } from '../../kernel/random.ts';
-import { backoffMs } from '../../kernel/retry.ts';
-import type { Answer, InconclusiveCause } from '../types.ts';
+import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Random } from '../kernel/random.ts';
+import { backoffMs } from '../kernel/retry.ts';
+import type { ExchangeResult } from './http/exchange.ts';
+import { addressOf, type Host, type Transport } from './http/transport.ts';
+import { parseEnvelope, recordIn } from './parse/envelope.ts';
+import { type RateSignal, rateSignalOf } from './parse/outcome.ts';
+import { failureCause } from './parse/read.ts';
+import { accessTokenRecord } from './parse/records.ts';
+import type { Answer, InconclusiveCause } from './types.ts';
 
 /** Why there is no token; `answer` is the service's own 429 or 503. */
 export interface TokenFailure {
@@ -36,12 +41,8 @@ interface ClientTokenDeps {
 }
 
 const DAY_MS = 24 * 3_600_000;
-const UNITS: readonly { name: string; ms: bigint }[] = [
-  { name: 's', ms: 1000n },
-  { name: 'ms', ms: 1n },
-  { name: 'min', ms: 60_000n },
-  { name: 'h', ms: 3_600_000n },
-];
+/** Seconds, milliseconds, minutes and hours. */
+const UNITS_MS = [1000n, 1n, 60_000n, 3_600_000n];
 /** How far from 24 hours a lifetime may be and still count as that. */
 const TOLERANCE_MS = BigInt(DAY_MS / 10);
 /** A token is not used in its last seconds: a request may need them to arrive. */
@@ -59,12 +60,12 @@ const RETRY_CAP_MS = 30_000;
  */
 export function lifetimeOf(expiresIn: bigint | undefined): { ms: number; sure: boolean } {
   const value = expiresIn ?? 0n;
-  const isDay = (ms: bigint) => {
-    const off = value * ms - BigInt(DAY_MS);
+  const isDay = (unitMs: bigint) => {
+    const off = value * unitMs - BigInt(DAY_MS);
     return off <= TOLERANCE_MS && -off <= TOLERANCE_MS;
   };
-  const unit = UNITS.find(({ ms }) => isDay(ms));
-  if (unit) return { ms: Number(value * unit.ms), sure: true };
+  const unitMs = UNITS_MS.find(isDay);
+  if (unitMs !== undefined) return { ms: Number(value * unitMs), sure: true };
   const seconds = value > BigInt(DAY_MS / 1000) ? DAY_MS : Number(value) * 1000;
   return { ms: Math.max(seconds, LIFETIME_MIN_MS), sure: false };
 }
@@ -151,4 +152,85 @@ export class ClientToken {
     this.#current = { token, appNo, endsAt, renewAt: startedAt + ms * (sure ? 0.9 : 0.5) };
     return { token, appNo };
   }
+}
+
+/** The value of `Authorization` at the authorization host. */
+export function basicCredentials(clientId: string, clientSecret: string): string {
+  return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
+}
+
+interface TokenFetchDeps {
+  transport: Transport;
+  auth: Host;
+  basic: string;
+  clock: Clock;
+  timeoutMs: number;
+  /** The deadline before which nothing is fetched; another daemon may have received it. */
+  blockedUntil: () => Promise<Instant | undefined>;
+  /** Receives what every fetch says about limits. */
+  onSignal: (signal: RateSignal) => Promise<void>;
+}
+
+/** Fetches a client token (interface, section 4.4, row 1). Never rejects. */
+export async function fetchClientToken(deps: TokenFetchDeps): Promise<TokenFetch> {
+  const { transport, auth, basic, clock, timeoutMs, blockedUntil, onSignal } = deps;
+  const retryAt = await blockedUntil();
+  if (retryAt !== undefined) return { failure: { cause: 'throttled', retryAt } };
+  const headers = {
+    authorization: basic,
+    'content-type': 'application/x-www-form-urlencoded',
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+  };
+  const exchanged = await transport.exchange('app-read', {
+    method: 'POST',
+    ...addressOf(auth, '/v1/oauth/token'),
+    headers: Object.entries(headers).flat(),
+    body: Buffer.from('grant_type=client_credentials'),
+    deadlineAt: clock.now() + timeoutMs,
+  });
+  const signal = rateSignalOf(exchanged);
+  await onSignal(signal);
+  const record = tokenIn(exchanged);
+  if (!record) return { failure: failureOf(exchanged, signal) };
+  const { accessToken: token, expiresIn, appNo } = record;
+  return { token, appNo, expiresIn, startedAt: exchanged.startedAt };
+}
+
+/** The last result of `send`, and the number of the app that the token belongs to. */
+type ManagedResult<T> = { result: T; appNo: bigint | undefined } | { failure: TokenFailure };
+
+/**
+ * Sends with the managed token, and once more with another one if the service refused the first.
+ * @param mayResend awaited before the second send; false lets the first result stand
+ */
+export async function sendWithManagedToken<T>(
+  token: ClientToken,
+  limits: { deadlineAt: Instant; signal?: AbortSignal | undefined },
+  send: (bearer: string) => Promise<T>,
+  isRefused: (result: T) => boolean,
+  mayResend: () => Promise<boolean>,
+): Promise<ManagedResult<T>> {
+  const { deadlineAt, signal } = limits;
+  const issued = await token.get(deadlineAt, signal);
+  if ('failure' in issued) return issued;
+  const first = { result: await send(`Bearer ${issued.token}`), appNo: issued.appNo };
+  if (!isRefused(first.result)) return first;
+  const other = await token.replace(issued.token, deadlineAt, signal);
+  if (!other || 'failure' in other || !(await mayResend())) return first;
+  return { result: await send(`Bearer ${other.token}`), appNo: other.appNo };
+}
+
+function tokenIn(exchanged: ExchangeResult) {
+  if (exchanged.end !== 'answered' || exchanged.answer.status >= 300) return undefined;
+  return accessTokenRecord.safeParse(recordIn(parseEnvelope(exchanged.answer.body))).data;
+}
+
+function failureOf(exchanged: ExchangeResult, signal: RateSignal): TokenFailure {
+  if (signal.kind === 'throttled' || signal.kind === 'maintenance') {
+    const answer = exchanged.end === 'answered' ? exchanged.answer : undefined;
+    return { cause: signal.kind, retryAt: signal.retryAt, answer };
+  }
+  const cause = failureCause(exchanged);
+  return { cause: cause === 'refused' ? 'unauthorized' : cause };
 }
