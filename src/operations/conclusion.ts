@@ -1,10 +1,21 @@
-/** The state that follows from an answer of the service, or from a send without one. Pure. */
-
+/**
+ * Conclusions: the state that follows from an answer of the service, or from a send without one.
+ * They are committed in groups, each with its event.
+ */
+import type { Db, Tx } from '../db/connect.ts';
+import type { Daemon } from '../db/leases.ts';
+import { isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { unreachable } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
+import type { Outbox } from '../outbox/outbox.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
-import type { Move } from './transitions.ts';
+import { eventsOf } from './events.ts';
+import { BOUNDS, groupCommit } from './intake/group-commit.ts';
+import { lockNames, txNumberLock } from './intake/locks.ts';
+import type { Operation } from './operation.ts';
+import { lockSentLater } from './queue/sends.ts';
+import { applyTransitions, type Move, type TransitionDeps } from './transitions.ts';
 
 /** The result of a send. */
 export interface Conclusion {
@@ -18,6 +29,52 @@ export interface Conclusion {
   ownAppNo?: bigint | undefined;
 }
 
+interface Deps extends TransitionDeps {
+  db: Db;
+  daemon: Daemon;
+  outbox: Outbox;
+}
+
+/** Commits conclusions; the result is undefined for one that changes nothing. */
+export function outcomeCommits(deps: Deps) {
+  const { db, daemon } = deps;
+  return groupCommit<Conclusion, Operation | undefined>(
+    async (group) => {
+      // The first of repeated conclusions counts.
+      const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
+      const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
+      const numbers = moves.flatMap(({ txLogNo }) =>
+        txLogNo == null ? [] : [txNumberLock(txLogNo)],
+      );
+      const moved = await db.begin(async (tx) => {
+        // Pipelined into one round trip. The lock makes the later of two answers with the same
+        // number see the earlier.
+        const locked = lockNames(tx, numbers);
+        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
+        return operations;
+      });
+      return group.map((c) => moved.find((operation) => operation.id === c.operationId));
+    },
+    BOUNDS,
+    (error) => !isOutage(error) && !isTooSlow(error),
+  );
+}
+
+/**
+ * Applies the moves of conclusions. A write that was proved not to be sent may be sent again since;
+ * a late repeat of such a conclusion must not change that newer send.
+ */
+async function moveConcluded(tx: Tx, moves: readonly Move[], deps: Deps): Promise<Operation[]> {
+  const notSent = moves.filter((move) => move.requeue);
+  const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
+  return applyTransitions(
+    tx,
+    moves.filter((move) => !move.requeue || !later?.has(move.id)),
+    deps,
+    (changed) => deps.outbox.emit(tx, changed.flatMap(eventsOf)),
+  );
+}
+
 const MESSAGE_MAX = 500;
 
 /**
@@ -25,7 +82,7 @@ const MESSAGE_MAX = 500;
  * of the request. A refusal of the caller says nothing about the request, so the caller may repeat
  * it with another credential.
  */
-export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
+function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   const { operationId: id, outcome, answer, endedAt } = conclusion;
   const base = {
     id,
@@ -57,8 +114,8 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         cause: 'answer',
         errorClass: 'refused',
         errorStatus: outcome.status,
-        errorCode: outcome.code === undefined ? null : String(outcome.code),
-        errorMessage: outcome.message?.slice(0, MESSAGE_MAX) ?? null,
+        errorCode: outcome.code,
+        errorMessage: outcome.message.slice(0, MESSAGE_MAX),
         keyHeld: outcome.refuses === undefined,
       };
     case 'unavailable':

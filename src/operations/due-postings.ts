@@ -6,7 +6,7 @@ import { asJson, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
 /** An operation whose posting or reversal became due. */
-export interface DuePosting {
+interface DuePosting {
   operationId: string;
   dueAt: Instant;
   /** Why the ledger must not post it; null if it may. */

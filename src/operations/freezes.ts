@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { freeze } from '../resources/admin/freeze.ts';
 import type { Row } from '../resources/resource.ts';
-import { lockWrites } from './intake/lock-store.ts';
+import { lockWrites } from './intake/locks.ts';
 
 export interface FreezeOrder {
   by: string;

@@ -6,39 +6,34 @@
 import type { Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
 import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/leases.ts';
-import { isOutage, isTooSlow } from '../db/sqlstate.ts';
 import { type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { type Conclusion, conclusionMove } from './conclusion.ts';
-import { eventsOf } from './events.ts';
+import { type Conclusion, outcomeCommits } from './conclusion.ts';
 import type { Freeze, FreezeOrder } from './freezes.ts';
 import * as freezes from './freezes.ts';
-import { BOUNDS, groupCommit } from './intake/group-commit.ts';
-import { makeUnconfirmedIntents } from './intake/in-flight.ts';
-import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
+import { lockWrites, lockWritesShared } from './intake/locks.ts';
 import { makeIntentRecorder, type NewWrite, type Recorded } from './intake/record.ts';
 import type { Kind, Operation } from './operation.ts';
 import { claim, type QueuedSend } from './queue/claim.ts';
-import { endOverdue } from './queue/expire.ts';
-import { insertSend, lockSentLater } from './queue/sends.ts';
+import { endOverdue, makeUnconfirmedIntents } from './queue/expire.ts';
+import { insertSend } from './queue/sends.ts';
 import { type OperationsSettings, operationsDefaults } from './settings.ts';
 import * as reads from './store.ts';
 import * as store from './transitions.ts';
 
 export type { Conclusion } from './conclusion.ts';
 export {
+  assertDecidable,
   countProposed,
   type Decisions,
   decisionEvidence,
   lockOperation,
   makeDecisions,
 } from './decisions/decisions.ts';
-export { assertDecidable, type DecidedOutcome } from './decisions/rule.ts';
 export {
   approve,
   type Decision,
-  type ExpectedProposal,
   listDecisions,
   newestDecisions,
   type Person,
@@ -46,7 +41,6 @@ export {
 } from './decisions/two-owners.ts';
 export {
   addDuePostings,
-  type DuePosting,
   lockDuePostings,
   quarantineDuePosting,
   releaseDuePosting,
@@ -54,12 +48,9 @@ export {
 } from './due-postings.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
-export { changeFees, listLines, lockWithFees, type WriteWithFee } from './effects/fee-store.ts';
 export { endedEvent, operationFields, operationRow, resolvedEvent } from './events.ts';
 export {
-  type Freeze,
   type FreezeCause,
-  type FreezeOrder,
   findCurrent,
   findFreeze,
   findLastRestore,
@@ -72,7 +63,7 @@ export {
 export { imageOf } from './intake/pre-image.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { subsetsWithSum } from './intake/subset-sums.ts';
-export { countOpen, listOperations, listWriteActivity, type OperationFilter } from './lists.ts';
+export { countOpen, listOperations, listWriteActivity } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
 export { hasSend, listSends } from './queue/sends.ts';
@@ -86,24 +77,21 @@ export {
 export type { Report } from './reported/rule.ts';
 export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
+  changeFees,
   findByIdempotencyKey,
   findOperation,
   findOperations,
   type KeyedOperation,
   listEffects,
   listForToken,
+  listLines,
   listNotExecuted,
   listUnknown,
   listUnknownOn,
-  type StoredAnswer,
+  lockWithFees,
+  type WriteWithFee,
 } from './store.ts';
-export {
-  listTransitions,
-  type Move,
-  pruneUsage,
-  type WaitsFor,
-  waitsForOf,
-} from './transitions.ts';
+export { listTransitions, type Move, pruneUsage, waitsForOf } from './transitions.ts';
 
 export interface Operations {
   /**
@@ -167,11 +155,6 @@ export function makeOperations(options: Options): Operations {
   const unconfirmed = makeUnconfirmedIntents();
   const recording = makeIntentRecorder({ ...deps, settings, unconfirmed });
   const outcomes = outcomeCommits(deps);
-  const withWritesLocked = <T>(work: (tx: Tx) => Promise<T>) =>
-    db.begin(async (tx) => {
-      await lockWrites(tx);
-      return work(tx);
-    });
   return {
     record: recording.record,
     recordResend: (operationId, after, deadlineAt) => resend(deps, operationId, after, deadlineAt),
@@ -186,7 +169,7 @@ export function makeOperations(options: Options): Operations {
     move: (tx, moves) =>
       moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, deps),
     hold: store.hold,
-    redate: (tx, redating, now) => store.redate(tx, redating, now),
+    redate: store.redate,
     claimQueued: (now, limit, except = []) =>
       asProved(deps, async (tx) => {
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
@@ -202,7 +185,8 @@ export function makeOperations(options: Options): Operations {
     cancel: (id, by) => cancel(deps, id, by),
     freeze: (order) => db.begin((tx) => freezes.freezeWrites(tx, order, 'ordered', clock.now())),
     unfreeze: (order) =>
-      withWritesLocked(async (tx) => {
+      db.begin(async (tx) => {
+        await lockWrites(tx);
         const released = await freezes.releaseFreeze(tx, order, clock.now());
         if (!released) throw new Failure('conflict', notFrozen(await freezes.findFreeze(tx)));
         return released;
@@ -278,47 +262,4 @@ async function cancel(
     if (!moved) throw new Failure('conflict', 'it is not in the request queue');
     return moved;
   });
-}
-
-function outcomeCommits(deps: Options) {
-  const { db, daemon } = deps;
-  return groupCommit<Conclusion, Operation | undefined>(
-    async (group) => {
-      // The first of repeated conclusions counts.
-      const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
-      const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
-      const numbers = moves.flatMap(({ txLogNo }) =>
-        txLogNo == null ? [] : [txNumberLock(txLogNo)],
-      );
-      const moved = await db.begin(async (tx) => {
-        // Pipelined into one round trip. The lock makes the later of two answers with the same
-        // number see the earlier.
-        const locked = lockNames(tx, numbers);
-        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
-        return operations;
-      });
-      return group.map((c) => moved.find((operation) => operation.id === c.operationId));
-    },
-    BOUNDS,
-    (error) => !isOutage(error) && !isTooSlow(error),
-  );
-}
-
-/**
- * Applies the moves of conclusions. A write that was proved not to be sent may be sent again since;
- * a late repeat of such a conclusion must not change that newer send.
- */
-async function moveConcluded(
-  tx: Tx,
-  moves: store.Move[],
-  deps: Pick<Options, 'outbox' | keyof store.TransitionDeps>,
-): Promise<Operation[]> {
-  const notSent = moves.filter((move) => move.requeue);
-  const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
-  return store.applyTransitions(
-    tx,
-    moves.filter((move) => !move.requeue || !later?.has(move.id)),
-    deps,
-    (changed) => deps.outbox.emit(tx, changed.flatMap(eventsOf)),
-  );
 }

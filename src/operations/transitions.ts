@@ -210,7 +210,7 @@ export async function listTransitions(db: Queryable, operationId: string): Promi
 export type WaitsFor = NonNullable<Detail['waitsFor']>;
 
 /** Cause of a transition that keeps the state; its evidence says what the operation waits for. */
-export const HELD = 'it does not settle: something else could hold the same difference';
+const HELD = 'it does not settle: something else could hold the same difference';
 
 /** What an operation waits for by the newest of its transitions; null if nothing is noted. */
 export function waitsForOf(

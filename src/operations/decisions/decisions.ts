@@ -1,6 +1,8 @@
 /**
  * Outcomes decided by people: one proposes with a reason, a person of another owner approves, and
- * then the state changes. The new state makes the posting or reversal due.
+ * then the state changes. The new state makes the posting or reversal due. A refusal of the service
+ * is final. What it accepted may be taken back, also once it settled; an inferred or decided
+ * outcome may be decided again.
  */
 import type { Db, Queryable, Sql, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
@@ -8,11 +10,12 @@ import { Failure, must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { endedEvent, resolvedEvent } from '../events.ts';
-import { NFT_KINDS, type Operation, type State } from '../operation.ts';
+import { FOLLOWS, NFT_KINDS, type Operation, type State, TOKEN_KINDS } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
-import { type DecidedOutcome, decidedState } from './rule.ts';
 import { approve, type Decision, type Person, propose } from './two-owners.ts';
+
+type DecidedOutcome = 'executed' | 'not_executed';
 
 export interface Decisions {
   /**
@@ -80,6 +83,67 @@ export function makeDecisions(deps: Deps): Decisions {
       return approved;
     },
   };
+}
+
+/** What to do instead, by the state that allows no decision. */
+const INSTEAD: Record<
+  Exclude<State, 'undecided' | 'executed' | 'not_executed' | 'settled'>,
+  string
+> = {
+  recorded: 'it is about to be sent; wait for its answer',
+  sending: 'it is being sent; wait for its answer',
+  queued: 'it was not sent; DELETE it',
+  unknown: 'its evidence is incomplete; it becomes undecided if polls do not resolve it',
+  accepted: 'the service accepted it; the chain ends it',
+  rejected: 'the service refused it, or it was never sent',
+  failed: 'the chain failed it',
+  cancelled: 'it was cancelled and never sent',
+};
+
+/** After its answer the chain may end an executed NFT write; then people may. */
+const CHAIN_MAX_MS = 3_600_000;
+
+/**
+ * The state that a decision leads to. Of an executed NFT write that the chain did not end, because
+ * a later hash replaced its own, people say whether the chain completed it.
+ * @throws Failure `conflict` with the reason when this outcome cannot be decided
+ */
+function decidedState(operation: Operation, outcome: DecidedOutcome, now: Instant): State {
+  const { kind, state, answeredAt, sentAt, recordedAt } = operation;
+  const isEnd = state === 'accepted' || (state === 'executed' && outcome === 'executed');
+  if (!isEnd || !NFT_KINDS.includes(kind)) {
+    assertDecidable(operation, outcome);
+    return outcome;
+  }
+  const until = (answeredAt ?? sentAt ?? recordedAt) + CHAIN_MAX_MS;
+  if (now < until) throw refusal(operation, `wait until ${isoText(until)}: the chain may end it`);
+  return outcome === 'executed' ? 'settled' : 'failed';
+}
+
+/** @throws Failure `conflict` with the reason when this outcome cannot be decided */
+export function assertDecidable(operation: Operation, outcome: DecidedOutcome): void {
+  const { state, kind } = operation;
+  switch (state) {
+    case 'undecided':
+      return;
+    case 'accepted':
+      // Of an NFT write people decide how the chain ended it.
+      if (TOKEN_KINDS.includes(kind)) break;
+      throw refusal(operation, INSTEAD[state]);
+    case 'executed':
+    case 'settled':
+    case 'not_executed':
+      break;
+    default:
+      throw refusal(operation, INSTEAD[state]);
+  }
+  const current = state === 'not_executed' ? 'not_executed' : 'executed';
+  if (outcome === current || !FOLLOWS[state].includes(outcome))
+    throw refusal(operation, `it counts as ${current} already`);
+}
+
+function refusal({ id, state }: Operation, why: string): Failure {
+  return new Failure('conflict', `${id} is ${state}: ${why}`, { operation_id: id, state });
 }
 
 /**
@@ -160,8 +224,8 @@ async function evaluatedWithLateAnswer(
 
 /**
  * The ids of operations whose proposed outcome waits for another owner. A proposal waits until it
- * is approved or replaced, and while its outcome may still be decided, as in rule.ts. It is found
- * by the decisions, which people make.
+ * is approved or replaced, and while its outcome may still be decided, as in
+ * `decidedState`. It is found by the decisions, which people make.
  */
 function waiting(sql: Sql) {
   return sql`

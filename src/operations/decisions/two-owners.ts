@@ -27,7 +27,7 @@ export interface Person {
 }
 
 /** What the approver has read; a different proposal is refused. */
-export interface ExpectedProposal {
+interface ExpectedProposal {
   n?: number | undefined;
   decision?: string | undefined;
 }

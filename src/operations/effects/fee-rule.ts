@@ -11,7 +11,7 @@ export const FEE_MODES = ['on_top', 'deducted'] as const;
 export type FeeMode = (typeof FEE_MODES)[number];
 
 /** From this instant on another rule is in force. */
-export interface FeeChange {
+interface FeeChange {
   from: Instant;
   mode: FeeMode;
 }
@@ -53,7 +53,7 @@ function otherMode(mode: FeeMode): FeeMode {
 }
 
 /** Where writes under a mode are under the wrong one; null means without a bound. */
-export interface WrongSpan {
+interface WrongSpan {
   mode: FeeMode;
   from: Instant | null;
   to: Instant | null;

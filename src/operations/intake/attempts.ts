@@ -225,7 +225,7 @@ function retriedIfShared({ planned, result }: { planned: PlannedAttempt; result:
 const RECHECKS_MAX = 5;
 
 /** What follows an attempt that found open writes. */
-export type Step =
+type Step =
   | { step: 'try'; attempt: Attempt }
   /** Waits for these writes; `lastAttempt` when that did not help. */
   | { step: 'wait'; ids: string[]; ms: number }

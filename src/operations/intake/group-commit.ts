@@ -22,7 +22,7 @@ interface GroupCommit<T, R> {
   add(item: T): Promise<R>;
 }
 
-export interface Bounds {
+interface Bounds {
   rowsMax: number;
   queueMax: number;
   concurrency: number;

@@ -7,7 +7,7 @@ import type { pause } from '../../kernel/clock.ts';
 
 type Woken = 'notified' | 'timed_out' | 'closed';
 
-export interface WaitQueue {
+interface WaitQueue {
   /**
    * Waits until one of these names is gone, at most `ms`; it times out at once when too many wait,
    * in all or for these names. The waiter with the lowest `arrival` is woken first.

@@ -13,7 +13,7 @@ import {
   lockNamesOf,
   type OpenWrite,
 } from '../intake/conflicts.ts';
-import { lockNames, lockWritesShared, tryLockClaim } from '../intake/lock-store.ts';
+import { lockNames, lockWritesShared, tryLockClaim } from '../intake/locks.ts';
 import type { Kind, Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import { operationColumns } from '../store.ts';
@@ -217,7 +217,7 @@ export async function listOpenOn(
  * Moves queued writes to `sending`, each with its transition and its send; none while the service
  * asks writes to wait.
  */
-export async function sendQueued(
+async function sendQueued(
   tx: Tx,
   claims: readonly { id: string; ambiguous: boolean }[],
   send: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },

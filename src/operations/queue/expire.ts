@@ -9,7 +9,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
 import { mayBeSent } from '../freezes.ts';
-import type { UnconfirmedIntents } from '../intake/in-flight.ts';
+import type { Intent } from '../intake/attempts.ts';
 import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
 
 /** A send this long past its deadline becomes unknown even if its daemon is alive. */
@@ -167,4 +167,40 @@ async function lockUnconfirmed(
       and o.daemon_id = ${daemonId} and o.expires_at is null
     order by o.id for update`;
   return rows.map((row) => row.id);
+}
+
+/**
+ * Intents whose commit result was lost, so that their callers got an error, but which the database
+ * may have recorded. They were not sent. They are looked for until the statement cannot be running
+ * any more, and then ended as not sent. Writes that may queue are excluded: their callers learn
+ * that the outcome is not known, so a recorded one must stay. An intent that is dropped here
+ * becomes `unknown` like any abandoned send.
+ */
+export interface UnconfirmedIntents {
+  add(intents: readonly Pick<Intent, 'id' | 'expiresAt'>[], at: Instant): void;
+  /** Those that may still get recorded. */
+  ids(now: Instant): string[];
+  /** Removes intents that were ended. */
+  remove(ids: Iterable<string>): void;
+}
+
+/** Twice the statement timeout. */
+const KEPT_MS = 120_000;
+const KEPT_MAX = 10_000;
+
+export function makeUnconfirmedIntents(): UnconfirmedIntents {
+  const until = new Map<string, Instant>();
+  return {
+    add(intents, at) {
+      for (const { id, expiresAt } of intents)
+        if (expiresAt === null && until.size < KEPT_MAX) until.set(id, at + KEPT_MS);
+    },
+    ids(now) {
+      for (const [id, end] of until) if (end < now) until.delete(id);
+      return [...until.keys()];
+    },
+    remove(ids) {
+      for (const id of ids) until.delete(id);
+    },
+  };
 }

@@ -19,7 +19,7 @@ import {
   recordedEffectsOf,
 } from '../effects/effects.ts';
 import { resolvedEvent } from '../events.ts';
-import { lockNames, txNumberLock } from '../intake/lock-store.ts';
+import { lockNames, txNumberLock } from '../intake/locks.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 import { applyTransitions, countStates, type TransitionDeps } from '../transitions.ts';
@@ -364,7 +364,7 @@ export async function listAlike(
 }
 
 /** A reported operation to insert. */
-export interface Recording extends RecordedEffects {
+interface Recording extends RecordedEffects {
   operation: Operation;
   keyId: string;
   body: string;
