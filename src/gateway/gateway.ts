@@ -13,30 +13,26 @@ import { inSpan } from '../kernel/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
 import {
   authenticate,
+  type BodyLimits,
   boundedHeader,
   forwardedHeaders,
+  headerOf,
   type Identity,
   idempotencyKeyOf,
-  serviceAuthorization,
-  traceparentOf,
-  waitsUntil,
-} from './headers.ts';
-import {
-  type BodyLimits,
-  headerOf,
   readBody,
+  serviceAuthorization,
   type Target,
   targetOf,
+  traceparentOf,
+  waitsUntil,
   writeResponse,
 } from './http.ts';
 import { makeQueue, type QueuePass } from './queue.ts';
 import { type ForwardedRead, forwardRead, type ReadDeps } from './reads.ts';
 import { type GatewayResponse, problemResponse, unauthorizedResponse } from './responses.ts';
 import { fieldsOf, type Request, type Route, routeOf } from './routes.ts';
-import { makeRetryBudget } from './send.ts';
-import { runWrite, type WriteDeps } from './writes.ts';
+import { makeRetryBudget, runWrite, type WriteDeps } from './writes.ts';
 
-export type { QueuePass } from './queue.ts';
 export type { AnsweredRead } from './reads.ts';
 export type { WriteRoute } from './routes.ts';
 export type { WriteDeps } from './writes.ts';
@@ -60,7 +56,7 @@ export interface Gateway {
 }
 
 /** A write without a request of an app. */
-export interface OwnWrite {
+interface OwnWrite {
   path: string;
   body: object;
   /** To whom it belongs. */

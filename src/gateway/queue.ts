@@ -6,8 +6,8 @@
 import type { Instant } from '../kernel/clock.ts';
 import type { QueuedSend } from '../operations/operations.ts';
 import { type Host, kindsOf, routeOf } from './routes.ts';
-import { type Sent, sendAndConclude } from './send.ts';
 import type { WriteDeps } from './writes.ts';
+import { type Sent, sendAndConclude } from './writes.ts';
 
 /** Sends open at once. A claim costs milliseconds, so it is made when half of them are free. */
 const CONCURRENT_SENDS_MAX = 32;

@@ -34,7 +34,7 @@ export type Route =
 /** The route of a write, with the fields of its path and body. */
 export type WriteRoute = Extract<Route, { type: 'write' }> & { fields: WriteFields };
 
-export type Family = 'transaction' | 'nft' | 'other';
+type Family = 'transaction' | 'nft' | 'other';
 
 type Values = Record<string, unknown>;
 interface WriteRow {

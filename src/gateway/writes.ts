@@ -3,18 +3,26 @@
  *
  *     limits → record (commit) → send (no transaction open) → conclude (commit) → respond
  *
- * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`. A sent
- * write is resent only after proof that the service did not apply it: a 401 on the managed token,
- * or, from the queue, a 429 or maintenance.
+ * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`. A write
+ * is resent only after proof that no byte left, within its deadline and the retry budget of this
+ * daemon, or that the service did not apply it: once after a 401 on the managed token, or, from the
+ * queue, after a 429 or maintenance. Every send is recorded before it happens.
  */
-
-import type { Instant } from '../kernel/clock.ts';
+import { isOutage, logOutage } from '../db/sqlstate.ts';
+import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import { inSpan } from '../kernel/spans.ts';
+import type { Log } from '../kernel/log.ts';
+import { inSpan, traceHeaders } from '../kernel/spans.ts';
 import { type Caller, dayLimitOf } from '../keys/keys.ts';
-import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
-import type { Forwarded } from '../upstream/upstream.ts';
+import type {
+  Conclusion,
+  KeyedOperation,
+  Operation,
+  Operations,
+  Recorded,
+} from '../operations/operations.ts';
+import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
 import { checkKeyLimits } from './key-limits.ts';
 import {
   forwardedResponse,
@@ -26,7 +34,23 @@ import {
   throttledFailure,
 } from './responses.ts';
 import { fingerprintOf, type Request, type WriteRoute } from './routes.ts';
-import { type SendDeps, sendAndConclude } from './send.ts';
+
+interface SendDeps {
+  operations: Operations;
+  upstream: Upstream;
+  clock: Clock;
+  log: Log;
+  /** False when the heartbeat of this daemon has expired; then it must not send. */
+  isAlive: () => boolean;
+  /** Stores a heartbeat, so that the daemon is alive again. Absent: it stays as it is. */
+  prove?: (() => Promise<unknown>) | undefined;
+  /** Called after an outcome is recorded, to wake the later stages. */
+  onConcluded: (operation: Operation) => void;
+  /** Absent: nothing is resent. */
+  retryBudget?: RetryBudget;
+  /** Absent: real time. */
+  pause?: typeof pause;
+}
 
 /** A write as the gateway received it. */
 export interface WriteInput {
@@ -141,6 +165,151 @@ async function findRepeated(
   if (idempotencyKey === undefined || !(error instanceof Failure)) return undefined;
   if (!NOT_FOR_REPEATS.includes(error.code)) return undefined;
   return findByIdempotencyKey(caller.owner, idempotencyKey);
+}
+
+/** A write in state `sending`. */
+type Sendable = Pick<
+  ForwardRequest,
+  'method' | 'path' | 'host' | 'headers' | 'body' | 'authorization' | 'family'
+> & { operationId: string; deadlineAt: Instant };
+
+export interface Sent {
+  forwarded: Forwarded;
+  /** Undefined when the outcome could not be recorded in time. */
+  operation: Operation | undefined;
+}
+
+/** Causes that may be temporary. */
+const RESENDABLE: readonly NotSentCause[] = [
+  'connection_refused',
+  'connect_timeout',
+  'name_lookup',
+  'tls',
+  'not_connected',
+];
+const TRACE_HEADERS = ['traceparent', 'tracestate'];
+const RESENDS_MAX = 2;
+const RESEND_AFTER_MS = 100;
+/** How long a caller waits for its outcome to become durable while the database is unavailable. */
+const RECORD_WAIT_MS = 20_000;
+/** How long recording is retried in total, so that the service's answer is not lost. */
+const RECORD_RETRY_MS = 600_000;
+
+/** Sends a write and makes its outcome durable. Never rejects. */
+export async function sendAndConclude(deps: SendDeps, write: Sendable): Promise<Sent> {
+  const forwarded = await send(deps, write);
+  const { answer, outcome, endedAt, appNo } = forwarded;
+  const { operationId } = write;
+  const known = { expectedAppNo: appNo, ownAppNo: deps.upstream.appNo() };
+  const conclusion = { operationId, outcome, answer, endedAt, ...known };
+  const operation = await inSpan('conclude', {}, () => conclude(deps, conclusion));
+  return { forwarded, operation };
+}
+
+async function send(deps: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, upstream, retryBudget } = deps;
+  const { deadlineAt } = write;
+  retryBudget?.earn();
+  for (let resends = 0; ; resends++) {
+    const forwarded = await forwardOnce(deps, write);
+    const { outcome } = forwarded;
+    if (outcome.class !== 'not_sent' || !RESENDABLE.includes(outcome.cause)) return forwarded;
+    const waitMs = RESEND_AFTER_MS * 2 ** resends;
+    if (resends === RESENDS_MAX || clock.now() + waitMs >= deadlineAt) return forwarded;
+    if (upstream.blockedUntil('app-write') !== undefined || !retryBudget?.take()) return forwarded;
+    await (deps.pause ?? pause)(waitMs);
+    if (!(await recordResend(deps, write, outcome.cause))) return forwarded;
+  }
+}
+
+async function forwardOnce(deps: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, operations, upstream, log, isAlive, prove } = deps;
+  const { operationId, deadlineAt, ...request } = write;
+  const attributes = { 'http.request.method': request.method, 'tallyhook.operation': operationId };
+  // Such as after the machine was suspended.
+  if (!isAlive()) await prove?.().catch((err) => log.warn({ err }, 'no heartbeat before a send'));
+  return inSpan('send', { kind: 'client', attributes }, async (span) => {
+    const forwarded = await upstream.forward({
+      ...request,
+      headers: withTrace(request.headers),
+      deadlineAt,
+      mayStillSend: () => isAlive() && clock.now() < deadlineAt,
+      beforeResend: (after) => operations.recordResend(operationId, after, deadlineAt),
+    });
+    const { answer, outcome } = forwarded;
+    if (answer) span.setAttribute('http.response.status_code', answer.status);
+    span.setAttribute('tallyhook.outcome', outcome.class);
+    return forwarded;
+  });
+}
+
+/** The app's headers; the service hears of our span instead of the app's, if there is one. */
+function withTrace(headers: Sendable['headers']): Sendable['headers'] {
+  const own = traceHeaders();
+  if (own.length === 0) return headers;
+  return [...headers.filter(([name]) => !TRACE_HEADERS.includes(name)), ...own];
+}
+
+/** False when the resend could not be recorded; then the write is not resent. */
+async function recordResend(deps: SendDeps, write: Sendable, after: string): Promise<boolean> {
+  const { operationId, deadlineAt } = write;
+  try {
+    await deps.operations.recordResend(operationId, after, deadlineAt);
+    return true;
+  } catch (err) {
+    deps.log.warn({ err, operationId }, 'resend not recorded, write not resent');
+    return false;
+  }
+}
+
+/** Retries while the database is unavailable. */
+async function conclude(
+  { operations, clock, log, onConcluded, pause: wait = pause }: SendDeps,
+  conclusion: Conclusion,
+): Promise<Operation | undefined> {
+  const record = async () => {
+    const giveUpAt = clock.now() + RECORD_RETRY_MS;
+    for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2_000)) {
+      try {
+        const operation = await operations.conclude(conclusion);
+        onConcluded(operation);
+        return operation;
+      } catch (error) {
+        const { operationId } = conclusion;
+        if (isOutage(error)) logOutage(log, error);
+        else log.error({ err: error, operationId }, 'outcome not recorded yet');
+        if (clock.now() > giveUpAt) return undefined;
+        await wait(waitMs);
+      }
+    }
+  };
+  return withDeadline(record(), RECORD_WAIT_MS, () => undefined);
+}
+
+const RETRY_SHARE = 0.1;
+const RETRIES_SAVED_MAX = 10;
+
+/** Allows one resend per ten first sends, and saves up to ten. */
+interface RetryBudget {
+  /** Counts a first send. */
+  earn(): void;
+  /** False when no resend is left. */
+  take(): boolean;
+}
+
+export function makeRetryBudget(): RetryBudget {
+  let saved = RETRIES_SAVED_MAX;
+  return {
+    earn() {
+      saved = Math.min(RETRIES_SAVED_MAX, saved + RETRY_SHARE);
+    },
+    take() {
+      // Ten additions of a tenth may be slightly less than one.
+      if (saved < 1 - 1e-9) return false;
+      saved -= 1;
+      return true;
+    },
+  };
 }
 
 /** The caller must not get an answer that is not recorded. */

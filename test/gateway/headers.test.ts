@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { waitsUntil } from '../../src/gateway/headers.ts';
+import { waitsUntil } from '../../src/gateway/http.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21);

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { makeRetryBudget } from '../../src/gateway/send.ts';
+import { makeRetryBudget } from '../../src/gateway/writes.ts';
 import { must } from '../../src/kernel/errors.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
