@@ -53,13 +53,11 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ow
       if (drafts.length === 0) return [];
       const recordedAt = clock.now();
       const events = drafts.map((draft) => ({ ...draft, id: ids.next('evt') }));
-      const parts = events.map(partsOf);
-      const rows = events.map((event, n) => ({ ...event, ...must(parts[n]?.row, 'parts') }));
-      const shapes = new Map(parts.map(({ row, names }) => [row.shape, { id: row.shape, names }]));
+      const rows = events.map((event) => ({ ...event, ...storedDataOf(event) }));
       const eventIds = events.map(({ id }) => id);
       // Pipelined: one round trip.
       const [numbers, deliveries] = await Promise.all([
-        insertEvents(tx, rows, [...shapes.values()], recordedAt),
+        insertEvents(tx, rows, recordedAt),
         fanOut(tx, recordedAt, eventIds),
       ]);
       if (deliveries > 0) deliveredAtMs = monotonicMs();
@@ -73,17 +71,18 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ow
   };
 }
 
+/** The names of the members of `data`; see the table `event_shapes`. */
+interface EventShape {
+  id: bigint;
+  names: readonly string[];
+}
+
 /**
  * What is stored of the data of an event: the names of its members once for all events with the
  * same ones, and their values. The function `event_body` of ../../drizzle/0006_event_bodies.sql
  * makes the body from it, the same bytes for every endpoint, every attempt and the feed.
  */
-interface EventParts {
-  names: string[];
-  row: { shape: bigint; data: string };
-}
-
-function partsOf({ subject, data }: Pick<EventDraft, 'subject' | 'data'>): EventParts {
+function storedDataOf({ subject, data }: EventDraft): { shape: EventShape; data: string } {
   const own = JSON.stringify(subject.slice(subject.indexOf(':') + 1));
   const members = Object.entries(data).flatMap(([name, value]) => {
     // JSON text has no line feed of its own, and undefined is no member.
@@ -91,19 +90,19 @@ function partsOf({ subject, data }: Pick<EventDraft, 'subject' | 'data'>): Event
     if (text === undefined) return [];
     return [{ name, line: text === 'null' ? '' : text === own ? '$' : text }];
   });
-  const names = members.map(({ name }) => name);
-  return { names, row: { shape: shapeOf(names), data: members.map((m) => m.line).join('\n') } };
+  const shape = shapeOf(members.map(({ name }) => name));
+  return { shape, data: members.map(({ line }) => line).join('\n') };
 }
 
 /** By the names: as many as event types have kinds of data. */
-const known = new Map<string, bigint>();
+const knownShapes = new Map<string, EventShape>();
 
-function shapeOf(names: readonly string[]): bigint {
+function shapeOf(names: readonly string[]): EventShape {
   const text = jsonText(names);
-  let shape = known.get(text);
-  if (shape === undefined) {
-    shape = createHash('sha256').update(text).digest().readBigInt64BE();
-    known.set(text, shape);
+  let shape = knownShapes.get(text);
+  if (!shape) {
+    shape = { id: createHash('sha256').update(text).digest().readBigInt64BE(), names };
+    knownShapes.set(text, shape);
   }
   return shape;
 }
@@ -113,15 +112,9 @@ interface EventRow {
   type: string;
   subject: string;
   occurredAt: Instant;
-  shape: bigint;
+  shape: EventShape;
   data: string;
   last?: boolean;
-}
-
-/** The names of the members of `data`; see the table `event_shapes`. */
-interface EventShape {
-  id: bigint;
-  names: readonly string[];
 }
 
 /**
@@ -132,7 +125,6 @@ interface EventShape {
 async function insertEvents(
   tx: Tx,
   events: readonly EventRow[],
-  shapes: readonly EventShape[],
   recordedAt: Instant,
 ): Promise<Map<string, bigint>> {
   const rows = events.map(({ id, occurredAt, shape, ...event }, n) => ({
@@ -140,9 +132,10 @@ async function insertEvents(
     n,
     id: uuidOf(id),
     occurred_at: isoText(occurredAt),
-    shape: shape.toString(),
+    shape: shape.id.toString(),
   }));
-  const shapeRows = shapes.map(({ id, names }) => ({ id: id.toString(), names }));
+  const shapes = new Map(events.map(({ shape }) => [shape.id.toString(), shape.names]));
+  const shapeRows = [...shapes].map(([id, names]) => ({ id, names }));
   const inserted = await tx.sql<{ id: string; subjectSeq: bigint }[]>`
     with x as materialized (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id uuid, type text,

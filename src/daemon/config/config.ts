@@ -46,9 +46,6 @@ export interface ServiceAddress {
   clientSecret: string;
 }
 
-/** The value of an environment variable. */
-type Lookup = (name: string) => string | undefined;
-
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const OVERRIDES = DEFINED.flatMap(({ path, variable }) =>
@@ -104,8 +101,8 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     masterKey: masterKeyOf(env, 'MASTER_KEY'),
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
     oidcClientSecret: text(env, 'OIDC_CLIENT_SECRET'),
-    bucketKeys: bucketKeysOf(settings, (name) => text(env, name)),
-    effective: effectiveSettings(settings, layers, (name) => text(env, name), dataDir),
+    bucketKeys: bucketKeysOf(settings, env),
+    effective: effectiveSettings(settings, layers, env, dataDir),
   });
 }
 
@@ -250,17 +247,16 @@ function deepFreeze<T extends object>(value: T): T {
 
 /**
  * Undefined without a bucket.
- * @param variable the value of an environment variable
  * @throws Failure `bad_setting` for a bucket without its address or keys, or beside a folder
  */
-function bucketKeysOf({ reports }: Settings, variable: Lookup): BucketKeys | undefined {
+function bucketKeysOf({ reports }: Settings, env: Environment): BucketKeys | undefined {
   const { folder, bucket } = reports.delivery;
   if (bucket.name === null) return undefined;
   const refuse = (name: string, expected: string): never => {
     throw bad(name, expected);
   };
   const needed = (name: string) =>
-    variable(name) ?? refuse(name, 'set for reports.delivery.bucket.name');
+    text(env, name) ?? refuse(name, 'set for reports.delivery.bucket.name');
   if (folder !== null)
     refuse('reports.delivery.folder', 'null while reports are delivered to a bucket');
   if (bucket.endpoint === null)
@@ -271,7 +267,7 @@ function bucketKeysOf({ reports }: Settings, variable: Lookup): BucketKeys | und
   return {
     accessKeyId: needed('AWS_ACCESS_KEY_ID'),
     secretAccessKey: needed('AWS_SECRET_ACCESS_KEY'),
-    sessionToken: variable('AWS_SESSION_TOKEN'),
+    sessionToken: text(env, 'AWS_SESSION_TOKEN'),
   };
 }
 
@@ -300,12 +296,11 @@ function distance(a: string, b: string): number {
  * is listed; a URL is listed without its login and its query.
  * @param settings the validated ones
  * @param layers what each source sets, the strongest last
- * @param variable the value of an environment variable
  */
 function effectiveSettings(
   settings: object,
   layers: readonly (readonly [source: EffectiveSetting['source'], tree: object])[],
-  variable: Lookup,
+  env: Environment,
   dataDir: string,
 ): EffectiveSetting[] {
   const strongestFirst = layers.toReversed();
@@ -318,14 +313,15 @@ function effectiveSettings(
   });
   const variables = Object.entries(VARIABLES).flatMap(([name, { kind, description }]) => {
     if (kind === 'command') return [];
-    const text = name === 'DATA_DIR' ? dataDir : variable(name);
+    const given = text(env, name);
+    const value = name === 'DATA_DIR' ? dataDir : given;
     return [
       {
         name,
-        value: text === undefined || kind === 'secret' ? null : shownOf(kind, text),
-        source: variable(name) === undefined ? ('default' as const) : ('environment' as const),
+        value: value === undefined || kind === 'secret' ? null : shownOf(kind, value),
+        source: given === undefined ? ('default' as const) : ('environment' as const),
         is_secret: kind === 'secret',
-        is_set: text !== undefined,
+        is_set: value !== undefined,
         description,
         unit: null,
       },
@@ -334,7 +330,7 @@ function effectiveSettings(
   return [...found, ...variables];
 }
 
-/** Of the setting that holds the value. */
+/** Of the setting that holds the value at that path. */
 function descriptionOf(path: readonly string[]): string | null {
   const setting = DEFINED.find(
     (one) => !one.isSection && one.path.every((name, n) => name === path[n]),
@@ -342,12 +338,10 @@ function descriptionOf(path: readonly string[]): string | null {
   return setting?.description ?? null;
 }
 
-function shownOf(kind: 'url' | 'text', text: string): string {
-  return kind === 'url' ? withoutLogin(text) : text;
-}
-
-function withoutLogin(text: string): string {
-  const { origin, pathname } = new URL(text);
+/** Of a URL without its login. */
+function shownOf(kind: 'url' | 'text', value: string): string {
+  if (kind === 'text') return value;
+  const { origin, pathname } = new URL(value);
   return origin + pathname.replace(/\/+$/, '');
 }
 

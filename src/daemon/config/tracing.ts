@@ -14,10 +14,8 @@ const ASKING = [
 ];
 
 /** Answers what sends the last spans, within seconds. */
-export async function startTracing(
-  log: Log,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<() => Promise<void>> {
+export async function startTracing(log: Log): Promise<() => Promise<void>> {
+  const { env } = process;
   if (env.OTEL_SDK_DISABLED === 'true' || !ASKING.some((name) => env[name])) return async () => {};
   let sdk: typeof import('@opentelemetry/sdk-node');
   try {

@@ -30,14 +30,14 @@ export async function readIdentity(
   { sql }: Queryable,
   folder: string | undefined,
 ): Promise<Identity> {
-  const file = folder === undefined ? null : String((await stat(fileIn(folder))).ino);
+  const file = folder === undefined ? null : await inodeOf(join(folder, 'global', 'pg_control'));
   const [row] = await sql<Omit<Identity, 'file'>[]>`
     select system, oid, timeline, "table" from tallyhook.database_identity()`;
   return { ...must(row, 'identity of the database'), file };
 }
 
-function fileIn(folder: string): string {
-  return join(folder, 'global', 'pg_control');
+async function inodeOf(path: string): Promise<string> {
+  return String((await stat(path)).ino);
 }
 
 /** `restored`: another database; `failover`: the same one with another history; else undefined. */
