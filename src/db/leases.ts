@@ -3,7 +3,6 @@
  * time do some work. Its fencing token (`fence`) grows when the holder changes, so that a former
  * holder is refused by `lockLease` before it writes. All instants are database time.
  */
-
 import { type Clock, type Instant, isoText, type pause as kernelPause } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';

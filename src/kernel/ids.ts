@@ -1,5 +1,4 @@
 /** Ids: a prefix that names the type, and a UUIDv7 (RFC 9562, section 5.7), which sorts by time. */
-
 import type { Clock, Instant } from './clock.ts';
 import type { Random } from './random.ts';
 import type { IdPrefix } from './values.ts';

@@ -3,7 +3,6 @@
  * the event's deliveries are one commit. The sequencer then numbers committed events for the pull
  * feed, without gaps, whatever the order of commits.
  */
-
 import { createHash } from 'node:crypto';
 import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
 import { type Clock, type Instant, isoText, monotonicMs } from '../kernel/clock.ts';

@@ -1,5 +1,4 @@
 /** The settings of webhooks. The config file sets some; the rest have the defaults below. */
-
 import type { RetryPolicy } from './delivery/attempt-result.ts';
 import type { SendLimits } from './delivery/http/attempt.ts';
 import type { HealthPolicy } from './endpoints/health.ts';

@@ -2,7 +2,6 @@
  * Endpoints, the deliveries due to them, and every attempt. Deliveries and attempts are partitioned
  * by time and pruned by dropping partitions.
  */
-
 import { instant, json, tallyhook } from '../db/columns.ts';
 import {
   bigint,

@@ -3,7 +3,6 @@
  * controlled by messages and SIGTERM, and ends at once when the daemon is gone: what it was sending
  * is then sent again, with the same id.
  */
-
 import { WRITER } from '../../db/access/roles.ts';
 import { databaseClock } from '../../db/clock/clock.ts';
 import { connect, type Db } from '../../db/connect.ts';

@@ -3,7 +3,6 @@
  * again with growing pauses when it ends, and stops it with the daemon. Nothing that happens to it
  * reaches the writes of apps.
  */
-
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { after, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';

@@ -2,7 +2,6 @@
  * The background workers of a daemon: what each pass does, how often it runs at least, and which
  * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
-
 import { type Counts, readCounts } from '../../api/api.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';

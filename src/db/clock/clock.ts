@@ -3,7 +3,6 @@
  * readings it runs by the machine's monotonic clock. A step of the database's clock is logged, and
  * corrected by `slew.ts` for all daemons through the table `clock`.
  */
-
 import { type Clock, type Instant, isoText, monotonicMs, uptimeMs } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';

@@ -6,7 +6,6 @@
  * The server runs until a daemon calls `stop`; Ctrl-C, SIGTERM and kill -9 of the daemon do not
  * reach it. It listens on 127.0.0.1 only, requires a generated password, and never runs as root.
  */
-
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';

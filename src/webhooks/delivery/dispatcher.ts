@@ -147,8 +147,12 @@ export class Dispatcher {
     now: Instant,
     signal?: AbortSignal,
   ) {
-    const cancelled = active.filter((endpoint) => cancelledBefore(endpoint, now) !== undefined);
-    for (const endpoint of cancelled) if (!signal?.aborted) await cancel(tx, endpoint, now);
+    const cancelled = active.flatMap((endpoint) => {
+      const before = cancelledBefore(endpoint, now);
+      return before === undefined ? [] : [{ endpointId: endpoint.endpointId, before }];
+    });
+    for (const { endpointId, before } of cancelled)
+      if (!signal?.aborted) await cancel(tx, endpointId, before, now);
     const ready = active.filter((endpoint) => (readyAt(endpoint) ?? NEVER) <= now);
     const shares = this.sender.capacities(roundRobin(ready, this.lastServed, ready.length));
     const withCapacity = shares.filter(({ n }) => n > 0);
@@ -253,9 +257,7 @@ function cancelledBefore({ state, skipBefore }: ActiveEndpoint, now: Instant) {
   return state === 'deleted' ? now : (skipBefore ?? undefined);
 }
 
-async function cancel(tx: Tx, endpoint: ActiveEndpoint, now: Instant): Promise<void> {
-  const { endpointId } = endpoint;
-  const before = cancelledBefore(endpoint, now) ?? now;
+async function cancel(tx: Tx, endpointId: string, before: Instant, now: Instant): Promise<void> {
   const n = await cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
   if (n < CANCELLED_MAX) await endSkip(tx.orm, endpointId);
 }

@@ -57,7 +57,6 @@ export type Endpoints = ReturnType<typeof makeEndpoints>;
 
 export function makeEndpoints(deps: EndpointsDeps) {
   const { db, clock, encryption } = deps;
-  const toEndpoint = (row: store.EndpointRow) => endpointOf(row, encryption, clock.now());
   return {
     /**
      * The endpoint receives every event that is committed after it.
@@ -71,7 +70,8 @@ export function makeEndpoints(deps: EndpointsDeps) {
     /** @throws Failure `not_found` */
     async getEndpoint(id: string): Promise<EndpointWithHealth> {
       const row = existing(await store.findEndpoint(db.orm, id));
-      return { ...toEndpoint(row), health: (await store.findHealth(db.orm, id)) ?? HEALTHY };
+      const health = (await store.findHealth(db.orm, id)) ?? HEALTHY;
+      return { ...endpointOf(row, encryption, clock.now()), health };
     },
 
     /**

@@ -4,7 +4,6 @@
  * each failed probe doubles the pause. Days of nothing but failures, or one 410, disable the
  * endpoint. The first success resets it.
  */
-
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs } from '../../kernel/retry.ts';

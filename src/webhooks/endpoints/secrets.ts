@@ -82,10 +82,11 @@ export function reencryptEndpoints(
       next: rows.length === PAGE_MAX ? rows.at(-1)?.id : undefined,
     };
     for (const row of rows) {
-      const patch = readWith(keys.current, row) ? undefined : encryptedAgain(row, keys);
+      const isCurrent = readWith(keys.current, row) !== undefined;
+      const patch = isCurrent ? undefined : encryptedAgain(row, keys);
       if (patch && !dryRun) await store.updateEndpoint(orm, row.id, patch);
       if (patch) page.changed.push(row.id);
-      else if (readWith(keys.current, row)) page.unchanged.push(row.id);
+      else if (isCurrent) page.unchanged.push(row.id);
       else page.unreadable.push(row.id);
     }
     return page;
