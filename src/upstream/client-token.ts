@@ -7,13 +7,12 @@ import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
-import type { ExchangeResult } from './http/exchange.ts';
+import type { Answer, ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { parseEnvelope, recordIn } from './parse/envelope.ts';
 import { type RateSignal, rateSignalOf } from './parse/outcome.ts';
-import { failureCause } from './parse/read.ts';
+import { failureCause, type InconclusiveCause } from './parse/read.ts';
 import { accessTokenRecord } from './parse/records.ts';
-import type { Answer, InconclusiveCause } from './types.ts';
 
 /** Why there is no token; `answer` is the service's own 429 or 503. */
 export interface TokenFailure {

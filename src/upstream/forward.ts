@@ -6,14 +6,53 @@
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { ClientToken, TokenFailure } from './client-token.ts';
-import { sendWithManagedToken } from './client-token.ts';
-import type { ExchangeResult } from './http/exchange.ts';
+import { type ClientToken, sendWithManagedToken, type TokenFailure } from './client-token.ts';
+import type { Answer, ExchangeResult, Overflow } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
-import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
+import {
+  classifyExchange,
+  type ForwardFamily,
+  isUnauthorized,
+  rateSignalOf,
+  type WriteOutcome,
+} from './parse/outcome.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Quota } from './rate/quota.ts';
-import type { Answer, Forwarded, ForwardRequest, WriteOutcome } from './types.ts';
+
+/** One request of an app, sent unchanged. */
+export interface ForwardRequest {
+  method: string;
+  /** Raw path and query. */
+  path: string;
+  host: 'base' | 'auth' | 'tx';
+  /** Credentials and connection headers are left out. */
+  headers: readonly (readonly [string, string])[];
+  body: Uint8Array;
+  /** The managed client token, the caller's own `Authorization` header, or none. */
+  authorization: { managed: true } | { own: string } | 'none';
+  family: ForwardFamily;
+  /** After it no byte leaves and no answer is awaited. */
+  deadlineAt: Instant;
+  /** Called immediately before the first byte of every send; false prevents the send. */
+  mayStillSend?: () => boolean;
+  /** Awaited before a second send; when it rejects, the first answer stands. */
+  beforeResend?: (after: 'unauthorized') => Promise<void>;
+  /** Receives an answer that is larger than the client buffers; used for reads only. */
+  overflow?: Overflow;
+}
+
+export interface Forwarded {
+  /** The last answer; absent when none was read. */
+  answer?: Answer | undefined;
+  outcome: WriteOutcome;
+  /** Just before the first byte of the last send; when nothing left, the start of the attempt. */
+  startedAt: Instant;
+  endedAt: Instant;
+  /** The app number of the managed token, if the service named it. */
+  appNo?: bigint | undefined;
+  /** True when the body was passed to `overflow`, completely or not. */
+  streamed?: true | undefined;
+}
 
 interface ForwardDeps {
   transport: Transport;

@@ -4,14 +4,15 @@
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { ClientToken, TokenFailure } from './client-token.ts';
-import { sendWithManagedToken } from './client-token.ts';
+import { type ClientToken, sendWithManagedToken, type TokenFailure } from './client-token.ts';
 import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
 import {
   classifyRead,
+  type InconclusiveCause,
   maintenanceParser,
+  type Observation,
   pageParser,
   type RecordParser,
   tokenCheckParser,
@@ -26,8 +27,8 @@ import type {
   WalletRecord,
 } from './parse/records.ts';
 import type { Budget } from './rate/budget.ts';
+import type { Priority } from './rate/priority-queue.ts';
 import type { Quota } from './rate/quota.ts';
-import type { InconclusiveCause, Observation, Priority } from './types.ts';
 
 /** Filters of a token list (interface, section 4.1, row 6). */
 interface TokensQuery {

@@ -10,27 +10,20 @@ import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
 import { basicCredentials, ClientToken, fetchClientToken } from './client-token.ts';
-import { forward } from './forward.ts';
+import { type Forwarded, type ForwardRequest, forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
 import { Budget, type BudgetSettings, type BudgetView, type Share } from './rate/budget.ts';
-import { openQuota } from './rate/quota.ts';
+import { openQuota, type QuotaStore, type TrafficClass } from './rate/quota.ts';
 import { makeReads, type Reads } from './reads.ts';
-import type { Forwarded, ForwardRequest, QuotaStore, TrafficClass } from './types.ts';
 
+export type { Forwarded, ForwardRequest } from './forward.ts';
+export type { Head, NotSentCause, Sink } from './http/exchange.ts';
+export type { WriteOutcome } from './parse/outcome.ts';
+export type { Observation } from './parse/read.ts';
 export { readToken, readWallet } from './parse/read.ts';
 export type { TokenPage, TokenRecord, WalletRecord } from './parse/records.ts';
 export type { BudgetView } from './rate/budget.ts';
-export type {
-  Forwarded,
-  ForwardRequest,
-  Head,
-  NotSentCause,
-  Observation,
-  QuotaState,
-  QuotaStore,
-  Sink,
-  WriteOutcome,
-} from './types.ts';
+export type { QuotaState, QuotaStore } from './rate/quota.ts';
 
 export interface UpstreamSettings extends BudgetSettings {
   /** For a whole read, from the start of the connection to the last byte. */

@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { Budget } from '../../src/upstream/rate/budget.ts';
-import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
-import type { Priority, TrafficClass } from '../../src/upstream/types.ts';
+import type { Priority } from '../../src/upstream/rate/priority-queue.ts';
+import { openQuota, type Quota, type TrafficClass } from '../../src/upstream/rate/quota.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 import { memoryQuotaStore, textLog } from './rig.ts';

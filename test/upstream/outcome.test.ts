@@ -2,13 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import type { ExchangeResult } from '../../src/upstream/http/exchange.ts';
+import type { Answer, ExchangeResult } from '../../src/upstream/http/exchange.ts';
 import {
   classifyExchange,
+  type ForwardFamily,
   isUnauthorized,
   rateSignalOf,
 } from '../../src/upstream/parse/outcome.ts';
-import type { Answer, ForwardFamily } from '../../src/upstream/types.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const HASH = `0x${'ab'.repeat(32)}`;

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Sink } from '../../src/upstream/types.ts';
+import type { Sink } from '../../src/upstream/http/exchange.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { closeAll, post, transportWith } from './rig.ts';
 import { closeLater } from './service.ts';

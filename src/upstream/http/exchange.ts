@@ -5,7 +5,6 @@
  */
 import { type Dispatcher, errors } from 'undici';
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
-import type { Answer, NotSentCause, Overflow, Sink, UnknownCause } from '../types.ts';
 
 export interface ExchangeRequest {
   method: string;
@@ -21,6 +20,72 @@ export interface ExchangeRequest {
   mayStillSend?: (() => boolean) | undefined;
   signal?: AbortSignal | undefined;
   overflow?: Overflow | undefined;
+}
+
+/** Why it is certain that no byte of a request left. */
+export type NotSentCause =
+  | 'name_lookup'
+  | 'connection_refused'
+  | 'connect_timeout'
+  | 'tls'
+  /** Any other failure before the connection was established. */
+  | 'not_connected'
+  /** The deadline passed before the first byte. */
+  | 'deadline'
+  /** `mayStillSend` returned false. */
+  | 'withdrawn'
+  | 'aborted'
+  /** The request cannot be written as HTTP. */
+  | 'invalid_request'
+  /** No managed client token could be fetched. */
+  | 'no_client_token'
+  /** Too many requests of apps are open. */
+  | 'busy';
+
+/** Why the outcome of a request that left is not known. */
+export type UnknownCause =
+  | 'reset'
+  | 'timeout'
+  | 'aborted'
+  | 'truncated'
+  | 'too_large'
+  | 'unreadable'
+  /** 500/999, 500/499, another 5xx, or body status 500. */
+  | 'server_error'
+  /** A success envelope without its number or hash. */
+  | 'no_number'
+  /** Anything that the interface does not name, such as a redirect. */
+  | 'unexpected';
+
+/**
+ * Opens the stream for an answer that is larger than the client buffers.
+ * @param beginning the buffered beginning of the body
+ * @param stop ends the exchange when the reader is gone
+ */
+export type Overflow = (head: Head, beginning: Uint8Array, stop: () => void) => Sink;
+
+export interface Head {
+  status: number;
+  /** In their order, duplicates kept. */
+  headers: [string, string][];
+}
+
+/** Receives the rest of a body. */
+export interface Sink {
+  /** False when the next piece has to wait for `drained`. */
+  write(piece: Uint8Array): boolean;
+  /** Calls `resume` once when the sink accepts more. */
+  drained(resume: () => void): void;
+  end(): void;
+  /** Ends the stream so that its reader sees that it is incomplete. */
+  cut(): void;
+}
+
+/** The part of an answer that was read. */
+export interface Answer extends Head {
+  body: Uint8Array;
+  /** False when the body was truncated or too large; `body` then holds its beginning. */
+  complete: boolean;
 }
 
 type Ending =

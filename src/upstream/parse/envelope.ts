@@ -5,7 +5,7 @@
 import { wholeOf } from '../../kernel/amounts.ts';
 import { type Json, tryParseJson } from '../../kernel/json.ts';
 import { maskSecrets } from '../../kernel/log.ts';
-import type { Answer } from '../types.ts';
+import type { Answer } from '../http/exchange.ts';
 
 export type Envelope =
   | { shape: 'success'; data: Json }

@@ -10,10 +10,39 @@ import type { Instant } from '../../kernel/clock.ts';
 import { unreachable } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import { parseRetryAfter } from '../../kernel/retry.ts';
-import type { ExchangeResult } from '../http/exchange.ts';
-import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
+import type { Answer, ExchangeResult, NotSentCause, UnknownCause } from '../http/exchange.ts';
 import { type Envelope, headerOf, mentionsMaintenance, parseEnvelope } from './envelope.ts';
 import { transactionResult } from './records.ts';
+
+/** The class of a write's answer. */
+export type WriteOutcome =
+  | {
+      class: 'accepted';
+      txAppNo?: bigint | undefined;
+      txLogNo?: bigint | undefined;
+      txHash?: string | undefined;
+      tokenId?: bigint | undefined;
+    }
+  | {
+      class: 'rejected';
+      status: number;
+      /** The service's own code (`199`, `invalid_grant`), or the status as text. */
+      code: string;
+      message: string;
+      /** What of the caller is refused; absent when the request itself is. */
+      refuses?: 'credential' | 'rights' | undefined;
+    }
+  | {
+      class: 'unavailable';
+      reason: 'maintenance' | 'throttled';
+      retryAt?: Instant | undefined;
+    }
+  | { class: 'not_sent'; cause: NotSentCause }
+  /** `status` is the HTTP status, if one was read. */
+  | { class: 'unknown'; cause: UnknownCause; status?: number | undefined };
+
+/** `transaction`, `nft` and `other` are writes; everything else is `read`. */
+export type ForwardFamily = 'transaction' | 'nft' | 'other' | 'read';
 
 /** Statuses, of the body or of HTTP, with which the service refuses and applies nothing. */
 const REFUSALS = [400, 401, 403, 404, 405, 406, 422];
@@ -76,7 +105,7 @@ const CALLER_REFUSALS = new Map<string, 'credential' | 'rights'>([
 
 function rejected(status: number, code: string, message: string): WriteOutcome {
   const refuses = CALLER_REFUSALS.get(String(status)) ?? CALLER_REFUSALS.get(code);
-  return { class: 'rejected', status, code, message, ...(refuses ? { refuses } : {}) };
+  return { class: 'rejected', status, code, message, refuses };
 }
 
 function classifyAnswer(answer: Answer, family: ForwardFamily, now: Instant): WriteOutcome {
@@ -125,12 +154,11 @@ function idsIn(data: Json) {
   const transaction = transactionResult.safeParse(data).data;
   const { tx_hash: hash, tokenId } =
     typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
-  const token = wholeOf(tokenId);
   return {
-    ...(transaction ? { txLogNo: transaction.txLogNo } : {}),
-    ...(transaction?.txAppNo === undefined ? {} : { txAppNo: transaction.txAppNo }),
-    ...(typeof hash === 'string' && isTxHash(hash) ? { txHash: hash } : {}),
-    ...(token === undefined ? {} : { tokenId: token }),
+    txLogNo: transaction?.txLogNo,
+    txAppNo: transaction?.txAppNo,
+    txHash: typeof hash === 'string' && isTxHash(hash) ? hash : undefined,
+    tokenId: wholeOf(tokenId),
   };
 }
 

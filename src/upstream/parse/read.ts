@@ -8,7 +8,7 @@ import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { ExchangeResult } from '../http/exchange.ts';
-import type { InconclusiveCause, Observation } from '../types.ts';
+
 import { type Envelope, type ErrorItem, parseEnvelope, recordIn } from './envelope.ts';
 import { classifyExchange, rateSignalOf } from './outcome.ts';
 import {
@@ -23,6 +23,38 @@ import {
   type WalletRecord,
   walletRecord,
 } from './records.ts';
+
+/** Why a poll is inconclusive. */
+export type InconclusiveCause =
+  | 'maintenance'
+  | 'throttled'
+  /** No answer: the service was not reached, the connection was reset, or the deadline passed. */
+  | 'unreachable'
+  /** An answer that is truncated, too large, not JSON, or not the requested record. */
+  | 'unreadable'
+  /** The service refused our credentials. */
+  | 'unauthorized'
+  /** The service refused for a reason other than absence. */
+  | 'refused'
+  /** The service failed: 5xx, 500/999, 500/499. */
+  | 'error'
+  /** An absence, while nothing that is known to exist was answered. */
+  | 'unconfirmed'
+  /** No request was made: no slot came in time, the signal aborted, or the client is closed. */
+  | 'budget';
+
+/** The result of one poll. Both instants are those of the request, without waiting for budget. */
+export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
+  | { result: 'seen'; record: T; raw: Json }
+  | { result: 'absent'; status: number; message: string }
+  | {
+      result: 'inconclusive';
+      cause: InconclusiveCause;
+      retryAt?: Instant | undefined;
+      /** No request was made, for lack of budget or of a client token. */
+      isUnsent?: true;
+    }
+);
 
 /** How the answers of one endpoint are read. */
 export interface RecordParser<T> {

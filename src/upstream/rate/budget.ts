@@ -6,9 +6,8 @@
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { RateSignal } from '../parse/outcome.ts';
-import type { Priority, TrafficClass } from '../types.ts';
-import { makePriorityQueue } from './priority-queue.ts';
-import type { Quota, RateBounds } from './quota.ts';
+import { makePriorityQueue, type Priority } from './priority-queue.ts';
+import type { Quota, RateBounds, TrafficClass } from './quota.ts';
 import { makeMeter, makeTokenBucket } from './token-bucket.ts';
 
 interface BudgetDeps {
@@ -171,8 +170,7 @@ export class Budget implements BudgetView {
 
   /** Applies what a response says about limits. Resolves when its deadline is stored. */
   async record(cls: TrafficClass, signal: RateSignal): Promise<void> {
-    const { quota } = this.#deps;
-    const stored = this.#apply(quota, cls, signal);
+    const stored = this.#apply(cls, signal);
     this.refresh();
     await stored;
   }
@@ -200,14 +198,15 @@ export class Budget implements BudgetView {
     this.#pump();
   }
 
-  #apply(quota: Quota, cls: TrafficClass, signal: RateSignal): Promise<void> | undefined {
+  #apply(cls: TrafficClass, signal: RateSignal): Promise<void> | undefined {
+    const { quota, clock } = this.#deps;
     if (signal.kind === 'throttled') return quota.throttled(cls, signal.retryAt);
     // App traffic is still forwarded during maintenance: the service's own 503 stands.
     if (signal.kind === 'maintenance' && signal.retryAt !== undefined)
       return quota.stopPolls(signal.retryAt);
     if (signal.kind === 'answered' && cls === 'polls') quota.succeeded();
     if (signal.kind === 'answered' && (cls === 'app-read' || cls === 'app-write'))
-      this.#app.count(this.#deps.clock.now());
+      this.#app.count(clock.now());
     return undefined;
   }
 

@@ -3,7 +3,9 @@
  * targets, each first come, first served. Steady polls keep a share of all slots, so that a burst
  * of writes cannot stop drift detection.
  */
-import type { Priority } from '../types.ts';
+
+/** The purpose of a poll, in the order in which waiting polls are served. */
+export type Priority = 'unknown' | 'pending' | 'steady';
 
 interface PriorityQueue<T> {
   /** False when the queue is full. */

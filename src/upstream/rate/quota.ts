@@ -9,7 +9,7 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs, RETRY_AFTER_MAX_MS } from '../../kernel/retry.ts';
-import type { QuotaState, QuotaStore, TrafficClass } from '../types.ts';
+
 import {
   ceilingOf,
   FIRST_RISE_MS,
@@ -18,6 +18,38 @@ import {
   slowStart,
   throttle,
 } from './limiter.ts';
+
+/**
+ * Traffic whose deadlines are kept apart: our own polls, reads of apps, writes of apps, and
+ * requests for the managed client token.
+ */
+export type TrafficClass = 'polls' | 'app-read' | 'app-write' | 'client-token';
+
+/** What survives a restart, one row for each class. */
+export interface QuotaState {
+  name: TrafficClass;
+  /** Until when the service asked this class to send nothing. */
+  blockedUntil: Instant | null;
+  /**
+   * The rate of polls right after the last throttling or outage, in requests per second of all
+   * daemons together, the instant from which it rises, and how long it would rise from zero. Null
+   * before the first one, and for other traffic.
+   */
+  rate: number | null;
+  risesFrom: Instant | null;
+  riseMs: number | null;
+  /** When a person last removed the deadlines; those received before it are void. */
+  clearedAt: Instant | null;
+}
+
+/** Where the quota is stored; another stage owns the table. */
+export interface QuotaStore {
+  load(): Promise<QuotaState[]>;
+  /** Keeps the later deadline, and the later throttling with its rate. */
+  save(state: QuotaState): Promise<void>;
+  /** Removes the deadlines of all classes, and lets the rate rise from now on. */
+  clear(at: Instant): Promise<void>;
+}
 
 interface QuotaDeps {
   store: QuotaStore;
