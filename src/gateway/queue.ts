@@ -5,9 +5,9 @@
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { QueuedSend } from '../operations/operations.ts';
+import type { WriteOutcome } from '../upstream/upstream.ts';
 import { type Host, kindsOf, routeOf } from './routes.ts';
-import type { WriteDeps } from './writes.ts';
-import { type Sent, sendAndConclude } from './writes.ts';
+import { sendAndConclude, type WriteDeps } from './writes.ts';
 
 /** Sends open at once. A claim costs milliseconds, so it is made when half of them are free. */
 const CONCURRENT_SENDS_MAX = 32;
@@ -101,7 +101,7 @@ async function send(deps: WriteDeps, pauses: Pauses, queued: QueuedSend): Promis
   else if (!pauses.has(route.host)) pauses.set(route.host, pauseOf(0, deps.clock.now()));
 }
 
-function isAway(outcome: Sent['forwarded']['outcome']): boolean {
+function isAway(outcome: WriteOutcome): boolean {
   return (
     outcome.class === 'not_sent' ||
     (outcome.class === 'unavailable' && outcome.reason === 'maintenance')

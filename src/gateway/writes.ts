@@ -173,7 +173,7 @@ type Sendable = Pick<
   'method' | 'path' | 'host' | 'headers' | 'body' | 'authorization' | 'family'
 > & { operationId: string; deadlineAt: Instant };
 
-export interface Sent {
+interface Sent {
   forwarded: Forwarded;
   /** Undefined when the outcome could not be recorded in time. */
   operation: Operation | undefined;

@@ -28,7 +28,7 @@ export interface Caller {
   owner: string;
   scopes: readonly Scope[];
   /** Absent: no limits. */
-  limits?: KeyLimits;
+  limits?: KeyLimits | undefined;
 }
 
 export interface Keys {
@@ -173,9 +173,8 @@ async function knownOwner({ sql }: Db, owner: string): Promise<string> {
 }
 
 function callerOf(key: Key): Caller {
-  const { id: keyId, owner, scopes } = key;
-  const limits = limitsOf(key.limits);
-  return { keyId, owner, scopes, ...(limits ? { limits } : {}) };
+  const { id: keyId, owner, scopes, limits } = key;
+  return { keyId, owner, scopes, limits: limitsOf(limits) };
 }
 
 function validLimits(limits: KeyLimits): KeyLimits {
