@@ -13,7 +13,7 @@ const QUESTIONS: [question: string, file: string, answer: RegExp][] = [
   ['Where is a 429 of the service handled?', 'upstream/rate/quota.ts', /throttled\(/],
   ['Which rate follows a 429?', 'upstream/rate/limiter.ts', /throttle/],
   ['When is a write sent again?', 'gateway/writes.ts', /resend/],
-  ['Who may write `entries`?', 'ledger/posting-store.ts', /insert into tallyhook\.entries/],
+  ['Who may write `entries`?', 'ledger/batch.ts', /insert into tallyhook\.entries/],
   ['What guards `entries`?', '../drizzle/0001_guards.sql', /trigger \w+\s.*entries/],
   ['Which states may follow `sending`?', 'operations/operation.ts', /sending: \[/],
   ['How does a caller choose to wait?', 'gateway/http.ts', /respond-async/],

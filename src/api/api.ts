@@ -19,10 +19,8 @@ import { addDeliveries } from './routes/delivery/deliveries.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
 import { addReplays } from './routes/delivery/replays.ts';
-import { addDriftActions } from './routes/ledger/drift-actions.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
-import { addOpenings } from './routes/ledger/openings.ts';
 import { addPeriods } from './routes/ledger/periods.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
@@ -32,9 +30,9 @@ import { addQuarantine } from './routes/operations/quarantine.ts';
 import { addReportedOperations } from './routes/operations/reported.ts';
 import { addTimeline } from './routes/operations/timeline.ts';
 
-export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
 export type { Schema } from './docs/schema.ts';
+export { type Counts, readCounts } from './routes/admin/status.ts';
 
 const DOCUMENT = {
   openapi: '3.1.0',
@@ -119,9 +117,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addWallets(router, { db, clock, staleAfterMs });
   addTokens(router, { db });
   addLedger(router, { db });
-  addOpenings(router, { db });
-  addDrifts(router, { db, clock });
-  addDriftActions(router, { db, drifts, wake });
+  addDrifts(router, { db, clock, drifts, wake });
   addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { db, clock, webhooks });
   addDeliveries(router, { webhooks });

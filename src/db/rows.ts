@@ -2,9 +2,11 @@
 import type { Sql } from './connect.ts';
 import { type Core, getTableColumns } from './drizzle.ts';
 
-/** Every column, as a select list. */
-export function columnsOf(sql: Sql, table: Core.PgTable) {
-  return sql(...namesOf(table));
+/** Every column, as a select list; of a table with an alias. */
+export function columnsOf(sql: Sql, table: Core.PgTable, alias?: string) {
+  const [first, ...others] = namesOf(table);
+  const named = (name: string) => (alias === undefined ? name : `${alias}.${name}`);
+  return sql(named(first), ...others.map(named));
 }
 
 /** The columns and values of one row, after `insert into …`; what is undefined has its default. */

@@ -11,21 +11,40 @@ import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
+import {
+  countUnposted,
+  type Head,
+  insertPostingRequests,
+  listDueOperations,
+  listDueRequests,
+  listOriginals,
+  quarantine,
+  readHead,
+  writePlan,
+} from './batch.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
-import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
-import { isBackdated, isPosted } from './opening-rule.ts';
-import { listFirstEntries, listMissedEntries, readOpenings } from './openings.ts';
-import type { Problem } from './plan/draft.ts';
-import { planWork, type Work } from './plan/plan.ts';
-import type { PostingRequest } from './posting.ts';
-import { accountKind, effectiveTimeOf } from './posting.ts';
-import * as store from './posting-store.ts';
-import { quarantine } from './quarantine.ts';
-import { countUnposted } from './store.ts';
-import { listDueHolders, readJournals } from './tokens/store.ts';
-import { tokensOf } from './tokens/token-work.ts';
+import { type AnnounceFeeRules, makeFeeRules } from './fee-rules.ts';
+import {
+  isBackdated,
+  isPosted,
+  listFirstEntries,
+  listMissedEntries,
+  readOpenings,
+} from './openings.ts';
+import { type Problem, planWork, type Work } from './plan.ts';
+import { accountKind, effectiveTimeOf, type PostingRequest } from './posting.ts';
+import { tokensOf } from './tokens/journal.ts';
+import { listDueHolders, readJournals } from './tokens/movements.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
+export {
+  balancesOf,
+  listAccounts,
+  listTransactions,
+  type Transaction,
+  trialBalancePage,
+} from './accounts.ts';
+export { countUnposted, hasDueReports, releasePosting, sumPostingRequests } from './batch.ts';
 export { COMMODITY_LINE, journalPosting, journalTransaction } from './chain/hledger.ts';
 export {
   type Anchor,
@@ -44,25 +63,17 @@ export {
   findFeeRules,
   type SetFeeRules,
   setFeeRules,
-} from './fee-rules/fee-rules.ts';
-export { type Opening, openingId } from './opening-rule.ts';
-export { listIncludedInOpenings, openingAmounts, openingsOf } from './openings.ts';
-export type { PostingRequest } from './posting.ts';
-export { releasePosting } from './quarantine.ts';
+} from './fee-rules.ts';
 export {
-  balancesOf,
-  countUnposted,
-  hasDueReports,
-  listAccounts,
-  listMovements,
-  listMovementsOf,
-  listTransactions,
-  sumPostingRequests,
-  type Transaction,
-  trialBalancePage,
-} from './store.ts';
-export { recordHolder } from './tokens/store.ts';
-export type { ObservedHolder } from './tokens/token-work.ts';
+  listIncludedInOpenings,
+  type Opening,
+  openingAmounts,
+  openingId,
+  openingsOf,
+} from './openings.ts';
+export type { PostingRequest } from './posting.ts';
+export type { ObservedHolder } from './tokens/journal.ts';
+export { listMovements, listMovementsOf, recordHolder } from './tokens/movements.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
@@ -177,7 +188,7 @@ export async function requestPosting(
 ): Promise<void> {
   for (const name of [request.account, request.counter]) accountKind(name);
   assert(request.reverses == null || request.kind === 'reversal', 'only a reversal reverses');
-  await store.insertPostingRequests(tx, [request], requestedAt);
+  await insertPostingRequests(tx, [request], requestedAt);
 }
 
 async function quarantineAlone(
@@ -200,11 +211,11 @@ interface Due {
 }
 
 /** Locks the lease and the due rows, in one round trip. @throws Failure `lease_lost` */
-async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { head: store.Head }> {
+async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { head: Head }> {
   const [, head, requests, due] = await Promise.all([
     lockLease(tx, LEASE, fence),
-    store.readHead(tx),
-    store.listDueRequests(tx, limit),
+    readHead(tx),
+    listDueRequests(tx, limit),
     lockDuePostings(tx, limit),
   ]);
   return { head, requests, due, limit };
@@ -213,11 +224,11 @@ async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { he
 /** Reads what is due; requests first, because they are few and reconciliation waits for them. */
 async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
   const remaining = limit - requests.length;
-  const operations = await store.listDueOperations(tx, due.slice(0, remaining));
+  const operations = await listDueOperations(tx, due.slice(0, remaining));
   const reversed = operations.filter(
     ({ operation, timesPosted }) => !operation.inLedger || isPosted(timesPosted),
   );
-  const originals = await store.listOriginals(
+  const originals = await listOriginals(
     tx,
     reversed.map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting })),
     requests,
@@ -250,11 +261,11 @@ async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
 async function postBatch(
   tx: Tx,
   work: Work,
-  head: store.Head,
+  head: Head,
   { effectSettings, clock }: { effectSettings: EffectSettings; clock: Clock },
 ) {
   const plan = planWork(work, effectSettings);
-  const recordedAt = await store.writePlan(tx, plan, head, clock.now());
+  const recordedAt = await writePlan(tx, plan, head, clock.now());
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
     problems: plan.problems,

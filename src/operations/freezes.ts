@@ -5,7 +5,7 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
-import type { freeze } from '../resources/admin/freeze.ts';
+import type { freeze } from '../resources/admin/status.ts';
 import type { Row } from '../resources/resource.ts';
 import { lockWrites } from './intake/locks.ts';
 

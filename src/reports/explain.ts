@@ -7,7 +7,7 @@ import type { Row } from '../resources/resource.ts';
 
 type Explained = Row<typeof explanation>;
 
-export interface WalletPeriod {
+interface WalletPeriod {
   addr: string;
   from: Instant;
   /** Exclusive. */

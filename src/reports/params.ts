@@ -45,7 +45,7 @@ export interface ReportParams {
   limits: Limits;
 }
 
-export interface ClosedUntil {
+interface ClosedUntil {
   to: string;
   knownAt: string;
   /** The instant after its cut-off: what it did not know was recorded from here on. */
@@ -53,7 +53,7 @@ export interface ClosedUntil {
 }
 
 /** The newest day ends whose balances are kept: until the ends of the period, and of all. */
-export interface KeptDays {
+interface KeptDays {
   from: DayEnd | undefined;
   to: DayEnd | undefined;
   newest: DayEnd | undefined;

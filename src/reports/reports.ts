@@ -55,7 +55,7 @@ export {
   type Moment,
 } from './periods/store.ts';
 export type { LinePosition } from './queries/lines.ts';
-export { PAGE_STYLE } from './render/style.ts';
+export { PAGE_STYLE } from './render/html.ts';
 export type { Schedule } from './schedule.ts';
 export { listSummaries } from './store.ts';
 

@@ -3,8 +3,8 @@
  * however long ago that was.
  */
 import type { Queryable } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
-import { dayAround, findScheduleStart } from './store.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import { SCHEDULE } from './store.ts';
 
 /** Calendar days of a time zone, or periods of `everyMs` since 1970 (for demonstrations). */
 export type Schedule = { every: 'day'; timeZone: string } | { everyMs: number };
@@ -40,4 +40,32 @@ async function periodAround(db: Queryable, schedule: Schedule, at: Instant): Pro
   if ('every' in schedule) return dayAround(db, at, schedule.timeZone);
   const from = Math.floor(at / schedule.everyMs) * schedule.everyMs;
   return { from, to: from + schedule.everyMs };
+}
+
+/** End of the last scheduled period, else the first recorded time; undefined without either. */
+async function findScheduleStart(
+  db: Queryable,
+  kind: string,
+): Promise<{ at: Instant; isPeriodEnd: boolean } | undefined> {
+  const rows = await db.sql<{ last: Instant | null; first: Instant | null }[]>`
+    select (select max(period_to) from tallyhook.reports
+        where kind = ${kind} and requested_by = ${SCHEDULE}) as last,
+      least((select recorded_at from tallyhook.operations order by id limit 1),
+        (select min(recorded_at) from tallyhook.batches)) as first`;
+  const { last = null, first = null } = rows[0] ?? {};
+  if (last !== null) return { at: last, isPeriodEnd: true };
+  return first === null ? undefined : { at: first, isPeriodEnd: false };
+}
+
+/** The local day that contains an instant. */
+async function dayAround(
+  db: Queryable,
+  at: Instant,
+  timeZone: string,
+): Promise<{ from: Instant; to: Instant }> {
+  const rows = await db.sql<{ from: Instant; to: Instant }[]>`
+    select day at time zone ${timeZone} as "from",
+      (day + interval '1 day') at time zone ${timeZone} as "to"
+    from date_trunc('day', ${isoText(at)}::timestamptz at time zone ${timeZone}) as d(day)`;
+  return rows[0] ?? { from: at, to: at };
 }

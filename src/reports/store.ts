@@ -1,4 +1,4 @@
-/** Rows of reports, and the times that decide which report is due. */
+/** Rows of reports. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { type Report, type ReportSummary, report } from '../resources/reports/report.ts';
@@ -50,34 +50,6 @@ export async function listSummaries(
       ${page.before ? sql`and id < ${page.before}` : sql``}
       ${page.kind ? sql`and kind = ${page.kind}` : sql``}
     order by id desc limit ${page.limit}`;
-}
-
-/** End of the last scheduled period, else the first recorded time; undefined without either. */
-export async function findScheduleStart(
-  db: Queryable,
-  kind: string,
-): Promise<{ at: Instant; isPeriodEnd: boolean } | undefined> {
-  const rows = await db.sql<{ last: Instant | null; first: Instant | null }[]>`
-    select (select max(period_to) from tallyhook.reports
-        where kind = ${kind} and requested_by = ${SCHEDULE}) as last,
-      least((select recorded_at from tallyhook.operations order by id limit 1),
-        (select min(recorded_at) from tallyhook.batches)) as first`;
-  const { last = null, first = null } = rows[0] ?? {};
-  if (last !== null) return { at: last, isPeriodEnd: true };
-  return first === null ? undefined : { at: first, isPeriodEnd: false };
-}
-
-/** The local day that contains an instant. */
-export async function dayAround(
-  db: Queryable,
-  at: Instant,
-  timeZone: string,
-): Promise<{ from: Instant; to: Instant }> {
-  const rows = await db.sql<{ from: Instant; to: Instant }[]>`
-    select day at time zone ${timeZone} as "from",
-      (day + interval '1 day') at time zone ${timeZone} as "to"
-    from date_trunc('day', ${isoText(at)}::timestamptz at time zone ${timeZone}) as d(day)`;
-  return rows[0] ?? { from: at, to: at };
 }
 
 /** Locks scheduled reports of a kind until the transaction ends; false when already locked. */

@@ -193,6 +193,14 @@ export function object<F extends Fields>(
   >;
 }
 
+/** Some of these fields. */
+export function only<F extends Fields, K extends keyof F & string>(
+  fields: F,
+  ...names: K[]
+): Pick<F, K> {
+  return Object.fromEntries(names.map((name) => [name, fields[name]])) as Pick<F, K>;
+}
+
 /** `suspected_at` as the database's driver names it. */
 export function camelOf(name: string): string {
   return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());

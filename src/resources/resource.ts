@@ -26,7 +26,7 @@ export function resource<F extends Fields, Filters extends Fields = Record<never
   return { name, fields, columns, filters, ...rest };
 }
 
-export interface Column {
+interface Column {
   name: string;
   title: string;
   kind: Fields[string]['kind'];
@@ -38,4 +38,15 @@ export function columnsOf({ fields, columns }: Resource): Column[] {
     const field = fields[name];
     return field ? [{ name, title: titleOf(name, field), kind: field.kind }] : [];
   });
+}
+
+/**
+ * Empty for what is not there; a list of texts in one cell, anything else as JSON.
+ * @param json writes it; another one where numbers were read without loss
+ */
+export function cellText(value: unknown, json: (value: object) => string = JSON.stringify): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value !== 'object') return String(value);
+  const isTexts = Array.isArray(value) && value.every((one) => typeof one !== 'object');
+  return isTexts ? value.join(' ') : json(value);
 }

@@ -1,9 +1,10 @@
-/** What became of each of many that were acted on at once. */
-
+/** A refusal, and what became of each of many that were acted on at once. */
+import { ERRORS, type ErrorCode } from '../kernel/errors.ts';
 import { observationAge } from './admin/watch.ts';
 import {
   amount,
   count,
+  document,
   flag,
   id,
   list,
@@ -15,8 +16,24 @@ import {
 } from './fields.ts';
 import { drift } from './ledger/drift.ts';
 import { STATES } from './operations/operation.ts';
-import { problem } from './problem.ts';
 import { resource } from './resource.ts';
+
+const CODES = Object.keys(ERRORS) as ErrorCode[];
+
+export const problem = resource(
+  'Problem',
+  {
+    type: text(),
+    title: text(),
+    status: count(),
+    code: oneOf(CODES, 'Stable identifier of the error'),
+    detail: optional(text()),
+    errors: optional(
+      list(document({ path: text(), message: text() }), 'The invalid fields of the request'),
+    ),
+  },
+  { isOpen: true },
+);
 
 export const driftResults = resource('DriftResults', {
   data: list(

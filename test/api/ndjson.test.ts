@@ -1,7 +1,7 @@
 /** Lines of a streamed body in any chunks. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { linesOf } from '../../src/api/http/ndjson.ts';
+import { linesOf } from '../../src/api/http/line-stream.ts';
 
 const MAX = 12;
 

@@ -10,7 +10,7 @@ import {
   verifyFile,
   verifyLedger,
 } from '../../src/ledger/ledger.ts';
-import { listDueHolders } from '../../src/ledger/tokens/store.ts';
+import { listDueHolders } from '../../src/ledger/tokens/movements.ts';
 import type { Operation } from '../../src/operations/operations.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { addr, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';

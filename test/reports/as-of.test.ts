@@ -2,8 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
-import { renderCsv } from '../../src/reports/render/csv.ts';
-import { renderJson } from '../../src/reports/render/formats.ts';
+import { renderCsv, renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, timesAt, useEachWorld } from './world.ts';
 

@@ -4,10 +4,13 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { csvCell } from '../../src/kernel/csv.ts';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
-import { renderCsv, renderCsvZip } from '../../src/reports/render/csv.ts';
-import { renderJson } from '../../src/reports/render/formats.ts';
+import {
+  renderCsv,
+  renderCsvZip,
+  renderJson,
+  renderXlsx,
+} from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
-import { renderXlsx } from '../../src/reports/render/xlsx.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, HUGE, useWorld } from './world.ts';
 

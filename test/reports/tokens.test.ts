@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { releaseQuarantined } from '../../src/reconciler/reconciler.ts';
-import { wordsOf } from '../../src/resources/reports/finding-words.ts';
+import { wordsOf } from '../../src/resources/reports/finding.ts';
 import { addr, type Columns, DAY, HOUR, START, useEachWorld } from './world.ts';
 
 const world = useEachWorld();

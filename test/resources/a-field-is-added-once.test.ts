@@ -10,12 +10,11 @@ import { makeRouter } from '../../src/api/http/router.ts';
 import { filtersOf } from '../../src/api/http/schemas.ts';
 import { lineOf } from '../../src/cli/api/table.ts';
 import { csvRow } from '../../src/kernel/csv.ts';
-import { workbookOf } from '../../src/reports/render/xlsx.ts';
-import { cellText } from '../../src/resources/cells.ts';
+import { workbookOf } from '../../src/reports/render/formats.ts';
 import { instant, text } from '../../src/resources/fields.ts';
 import { period } from '../../src/resources/ledger/period.ts';
 import { columnsOf, linesOf } from '../../src/resources/reports/sections.ts';
-import { resource, type Shown } from '../../src/resources/resource.ts';
+import { cellText, resource, type Shown } from '../../src/resources/resource.ts';
 import { useApi } from '../api/rig.ts';
 
 const api = useApi();

@@ -3,7 +3,6 @@ import type { Context } from 'hono';
 import { Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
-import { linesOf, type TextLine } from './ndjson.ts';
 import { failureOf } from './problems.ts';
 
 export const NDJSON = 'application/x-ndjson';
@@ -85,4 +84,54 @@ export function answerLines(
     cancel: () => disconnected.abort(),
   });
   return c.body(results, 200, { 'content-type': NDJSON, 'cache-control': 'no-store' });
+}
+
+/** A line with its number from 1; a line above the bound is skipped to its end. */
+export type TextLine = { line: number; text: string } | { line: number; tooLong: true };
+
+/**
+ * The lines of a stream without line ends and blank lines; holds at most one line and one chunk.
+ * @param max bytes of one line
+ * @throws Failure `malformed_json` when the body ends early
+ */
+export async function* linesOf(
+  stream: ReadableStream<Uint8Array>,
+  max: number,
+): AsyncGenerator<TextLine> {
+  const decoder = new TextDecoder();
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  let line = 0;
+  const take = function* (): Generator<TextLine> {
+    line++;
+    if (size > max) yield { line, tooLong: true };
+    else {
+      const text = decoder.decode(Buffer.concat(parts)).trim();
+      if (text !== '') yield { line, text };
+    }
+    parts = [];
+    size = 0;
+  };
+  for await (const chunk of chunksOf(stream)) {
+    let start = 0;
+    for (;;) {
+      const end = chunk.indexOf(0x0a, start);
+      const piece = chunk.subarray(start, end === -1 ? chunk.length : end);
+      size += piece.length;
+      if (size <= max) parts.push(piece);
+      else parts = [];
+      if (end === -1) break;
+      yield* take();
+      start = end + 1;
+    }
+  }
+  if (size > 0) yield* take();
+}
+
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch {
+    throw new Failure('malformed_json', 'the body ended early');
+  }
 }

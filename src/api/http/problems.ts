@@ -9,7 +9,7 @@ import { isTooSlow, isUnavailable, logOutage, toDatabaseError } from '../../db/s
 import { Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
-import { problem } from '../../resources/problem.ts';
+import { problem } from '../../resources/results.ts';
 import type { Api } from '../deps.ts';
 import { schemaOf } from './schemas.ts';
 

@@ -24,10 +24,9 @@ import type { Resource, Row, Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
 import type { Api } from '../deps.ts';
 import { readJson } from './body.ts';
-import { originOf } from './fields.ts';
 import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
 import { invalidRequest, problemResponse, problemsOf, requestErrors } from './problems.ts';
-import { schemaOf } from './schemas.ts';
+import { originOf, schemaOf } from './schemas.ts';
 
 /** The name of the security scheme in the document. */
 export const KEY_SCHEME = 'key';

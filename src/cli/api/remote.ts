@@ -6,7 +6,7 @@ import { request } from 'undici';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import type { freeze } from '../../resources/admin/freeze.ts';
+import type { freeze } from '../../resources/admin/status.ts';
 import { FORMATS, type ReportFormat } from '../../resources/reports/report.ts';
 import type { Shown } from '../../resources/resource.ts';
 

@@ -11,10 +11,9 @@ import { isoText, systemClock } from '../../kernel/clock.ts';
 import { csvRow } from '../../kernel/csv.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
-import { cellText } from '../../resources/cells.ts';
 import { operationExport } from '../../resources/operations/operation.ts';
 import { LINE_COLUMNS, partiesOf, type reportLine } from '../../resources/reports/report.ts';
-import type { Shown } from '../../resources/resource.ts';
+import { cellText, type Shown } from '../../resources/resource.ts';
 import { callDaemon, type Remote } from '../api/remote.ts';
 
 const PAGE = 500;

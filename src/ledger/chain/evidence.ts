@@ -4,14 +4,14 @@
  */
 import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
-import { readHead } from '../posting-store.ts';
+import { readHead } from '../batch.ts';
 
 /** So that a write, whose evidence comes in several commits, does not cause as many batches. */
 const EVERY_MS = 1_000;
 /** What one batch takes at most; see `take_evidence` in drizzle/0001_guards.sql. */
 const TAKEN_MAX = 2_000;
 
-export interface EvidenceChain {
+interface EvidenceChain {
   /** Whether evidence waits; counts at most once per second unless the last batch left some. */
   isDue(now: Instant): Promise<boolean>;
   /** Makes a batch without postings. Returns whether more evidence waits than it takes. */

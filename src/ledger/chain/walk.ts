@@ -58,7 +58,7 @@ export interface Verdict {
   total: number;
 }
 
-export const FINDINGS_MAX = 100;
+const FINDINGS_MAX = 100;
 const FIRST_HEAD = Buffer.alloc(DIGEST);
 
 /** `<head>:<count>`, as reports and `verify` print it; undefined for anything else. */

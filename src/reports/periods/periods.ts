@@ -22,7 +22,7 @@ import {
 } from './rule.ts';
 import * as store from './store.ts';
 
-export interface CloseInput {
+interface CloseInput {
   /** Required for the first period; else it is where the last closed one ends. */
   from?: store.Moment | undefined;
   /** Exclusive. */
@@ -33,7 +33,7 @@ export interface CloseInput {
   dryRun?: boolean | undefined;
 }
 
-export interface CloseResult extends Period {
+interface CloseResult extends Period {
   /** Undefined after a dry run. */
   closed: store.ClosedPeriod | undefined;
   content: Reconciliation;

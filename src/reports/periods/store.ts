@@ -1,6 +1,6 @@
 /** SQL of closed periods and of what people did with them. */
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
-import { rowOf } from '../../db/rows.ts';
+import { columnsOf, rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { PeriodState, period } from '../../resources/ledger/period.ts';
@@ -33,8 +33,7 @@ function stateOf(sql: Sql) {
 
 function selectPeriods(sql: Sql) {
   return sql`
-    select p.id, p.period_from, p.period_to, p.report_id, p.report_hash, p.last_batch, p.known_at,
-      p.chain_head, p.closed_by, p.closed_at, s.by as signed_by, s.at as signed_at,
+    select ${columnsOf(sql, periods, 'p')}, s.by as signed_by, s.at as signed_at,
       r.by as reopened_by, r.at as reopened_at, r.reason as reopen_reason,
       ${stateOf(sql)} as state,
       coalesce((select jsonb_agg(jsonb_build_object('kind', o.detail ->> 'kind',

@@ -1,7 +1,7 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
-import { cellText } from '../../resources/cells.ts';
+
 import type { Field } from '../../resources/fields.ts';
-import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
+import { cellText, columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 import { localText } from './local-time.ts';
 
 /** Text that is not escaped again. */
@@ -9,7 +9,7 @@ export interface Html {
   readonly html: string;
 }
 
-export type Part = Html | string | number | null | readonly Html[];
+type Part = Html | string | number | null | readonly Html[];
 
 /** Escapes every value except Html. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {

@@ -1,5 +1,4 @@
 /** An API key: whose it is, what it may do, and within which limits. */
-
 import { document, id, instant, list, nullable, oneOf, optional, text } from '../fields.ts';
 import { KINDS } from '../operations/operation.ts';
 import { resource, type Shown } from '../resource.ts';
@@ -42,3 +41,12 @@ export const createdKey = resource('CreatedKey', {
   ...key.fields,
   key: text('thk_…; only in this response'),
 });
+
+/** What each scope allows. */
+export const SCOPE_WORDS: Record<Scope, string> = {
+  gateway: 'writes and reads of an app through the gateway',
+  read: 'everything that the console shows, but keys, settings and the audit trail',
+  manage: 'endpoints, deliveries and watches',
+  decide: 'propose and approve outcomes and ends of drifts',
+  admin: 'all of it, keys, freeze and quarantine',
+};

@@ -1,18 +1,31 @@
-/** The state of the service and of Tallyhook: request budget, backlog of each stage, open work. */
+/**
+ * The state of the service and of Tallyhook: request budget, backlog of each stage, open work, a
+ * freeze; and of a daemon, whether it runs and is ready.
+ */
 import {
   byName,
   count,
   document,
+  id,
   instant,
   list,
   nullable,
   number,
   object,
   oneOf,
+  optional,
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
-import { freeze } from './freeze.ts';
+
+export const freeze = resource('Freeze', {
+  frozen_at: instant(),
+  frozen_by: text(),
+  reason: text(),
+  released_at: nullable(instant()),
+  released_by: nullable(text()),
+  release_reason: nullable(text()),
+});
 
 /** Which parts of Tallyhook a daemon runs. */
 export const ROLES = ['gateway', 'api', 'workers', 'delivery'] as const;
@@ -21,7 +34,7 @@ export type Role = (typeof ROLES)[number];
 export const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'] as const;
 export type ServiceState = (typeof SERVICE_STATES)[number];
 
-export const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
+const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
 export type Stage = (typeof STAGES)[number];
 
 /** A larger number of rows is not counted further. */
@@ -147,4 +160,21 @@ export const status = resource('Status', {
     'No steady target is left without a poll for longer, while the service answers',
   ),
   polling: object(polling, 'Polls of steady targets'),
+});
+
+export const health = resource('Health', { status: oneOf(['ok']) });
+
+export const readiness = resource('Readiness', {
+  status: oneOf(['ok']),
+  roles: list(oneOf(ROLES), 'What this daemon runs'),
+  delivery: optional(
+    oneOf(
+      ['running', 'starting'],
+      'The process that sends webhooks, of a daemon with that role; starting also after it ended',
+    ),
+  ),
+});
+
+export const webhookKeys = resource('WebhookKeys', {
+  keys: list(object({ endpoint_id: id('ep'), public_key: text() })),
 });

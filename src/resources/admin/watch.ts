@@ -2,7 +2,7 @@
 import { address, count, digits, id, instant, nullable, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
 
-export const WATCH_KINDS = ['wallet', 'contract', 'token'] as const;
+const WATCH_KINDS = ['wallet', 'contract', 'token'] as const;
 export type WatchKind = (typeof WATCH_KINDS)[number];
 
 /** What a watch is about: the columns of a file of watches. */

@@ -21,7 +21,7 @@ export type Scheme = (typeof SCHEMES)[number];
 export const ORDERINGS = ['none', 'subject'] as const;
 export type Ordering = (typeof ORDERINGS)[number];
 
-export const ENDPOINT_STATES = ['enabled', 'disabled'] as const;
+const ENDPOINT_STATES = ['enabled', 'disabled'] as const;
 
 /** What becomes of the deliveries that were held while an endpoint was disabled. */
 export const HELD_CHOICES = ['release', 'skip'] as const;

@@ -28,7 +28,7 @@ import { CAUSES, drift } from '../ledger/drift.ts';
 import { PERIOD_STATES, period } from '../ledger/period.ts';
 import { operationData } from '../operations/operation.ts';
 
-export interface EventDefinition<F extends Fields = Fields> {
+interface EventDefinition<F extends Fields = Fields> {
   readonly description: string;
   /** Of its data, without `subject_seq`, which the outbox adds. */
   readonly data: F;

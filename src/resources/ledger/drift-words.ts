@@ -52,7 +52,7 @@ const asItIs = (text: string) => text;
 const unsigned = (amount: string) => amount.replace('-', '');
 
 /** Such as `1 token` or `12 tokens`, without its sign. */
-export function sizeText(amount: string, { amount: shown = asItIs }: Texts = {}): string {
+function sizeText(amount: string, { amount: shown = asItIs }: Texts = {}): string {
   const size = unsigned(amount);
   return `${shown(size)} ${size === '1' ? 'token' : 'tokens'}`;
 }
@@ -82,7 +82,7 @@ export function changeText(drift: DriftFacts, texts: Texts = {}): string {
 }
 
 /** When it happened: `between 22:23:05 and 22:24:10`. */
-export function windowText(
+function windowText(
   { window_from, window_to }: Pick<DriftFacts, 'window_from' | 'window_to'>,
   { time = asItIs, today }: Texts = {},
 ): string {

@@ -12,6 +12,7 @@ import {
   nullable,
   object,
   oneOf,
+  only,
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
@@ -21,7 +22,7 @@ import { TRANSACTION_KINDS } from './ledger.ts';
 /** `unopened`: shown, and never in drift, because the ledger has no opening of it yet. */
 export const VERDICTS = ['unopened', 'explained', 'drifting', 'vanished'] as const;
 
-export const RESULTS = ['seen', 'absent', 'inconclusive'] as const;
+const RESULTS = ['seen', 'absent', 'inconclusive'] as const;
 
 export const wallet = resource(
   'Wallet',
@@ -153,18 +154,21 @@ export const explanation = resource('Explanation', {
     ),
   ),
   drifts: list(
-    object({
-      id: drift.fields.id,
-      addr: drift.fields.addr,
-      amount: drift.fields.amount,
-      amount_min: drift.fields.amount_min,
-      amount_max: drift.fields.amount_max,
-      state: drift.fields.state,
-      cause: drift.fields.cause,
-      window_from: drift.fields.window_from,
-      window_to: drift.fields.window_to,
-      closed_at: drift.fields.closed_at,
-    }),
+    object(
+      only(
+        drift.fields,
+        'id',
+        'addr',
+        'amount',
+        'amount_min',
+        'amount_max',
+        'state',
+        'cause',
+        'window_from',
+        'window_to',
+        'closed_at',
+      ),
+    ),
     'Those that were open, or began, in the period',
   ),
 });

@@ -48,7 +48,7 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-export const OPERATION_OUTCOMES = ['executed', 'not_executed', 'open'] as const;
+const OPERATION_OUTCOMES = ['executed', 'not_executed', 'open'] as const;
 export type Outcome = (typeof OPERATION_OUTCOMES)[number];
 
 const TEXT_MAX = 1_000;

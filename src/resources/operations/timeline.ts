@@ -10,6 +10,7 @@ import {
   nullable,
   object,
   oneOf,
+  only,
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
@@ -56,14 +57,17 @@ export const timeline = resource('OperationTimeline', {
       type: text(),
       recorded_at: instant(),
       deliveries: list(
-        object({
-          id: delivery.fields.id,
-          endpoint_id: delivery.fields.endpoint_id,
-          state: delivery.fields.state,
-          attempts: delivery.fields.attempts,
-          created_at: delivery.fields.created_at,
-          finished_at: delivery.fields.finished_at,
-        }),
+        object(
+          only(
+            delivery.fields,
+            'id',
+            'endpoint_id',
+            'state',
+            'attempts',
+            'created_at',
+            'finished_at',
+          ),
+        ),
       ),
     }),
     `The first ${PART_MAX} events of its changes of state that retention has left, ` +

@@ -7,8 +7,7 @@ import { jsonText } from '../../kernel/json.ts';
 import { amount, count, type Fields, instant, type Kind, text } from '../fields.ts';
 import type { Shown } from '../resource.ts';
 import * as content from './content.ts';
-import { type Finding, finding } from './finding.ts';
-import { wordsOf } from './finding-words.ts';
+import { type Finding, finding, wordsOf } from './finding.ts';
 import { numberOf, partiesOf, type reportLine, type reportWithContent } from './report.ts';
 
 export interface Cell {
@@ -16,7 +15,7 @@ export interface Cell {
   value: unknown;
 }
 /** By the name of its column; what is not there has no cell. */
-export type Line = Readonly<Record<string, Cell>>;
+type Line = Readonly<Record<string, Cell>>;
 export interface Section {
   name: string;
   /** Those that it uses, in order. */
@@ -115,7 +114,7 @@ type Figure = {
 };
 const figures = (rows: readonly Figure[]) => linesOf(FIGURES, rows);
 
-export interface ListedLines {
+interface ListedLines {
   listed: readonly Shown<typeof reportLine>[];
   /** Listed or not. */
   total: number;

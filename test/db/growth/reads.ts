@@ -2,27 +2,19 @@
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
-import { countUnchained } from '../../../src/ledger/chain/evidence.ts';
+import { balancesOf, listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
 import {
-  findFeeRules,
-  listDueReasons,
-  listUnderWrongRule,
-} from '../../../src/ledger/fee-rules/fee-rules.ts';
-import { openingsOf } from '../../../src/ledger/openings.ts';
-import {
+  countUnposted,
   listDueOperations,
   listDueRequests,
   listOriginals,
   readHead,
   timesPosted,
-} from '../../../src/ledger/posting-store.ts';
-import {
-  balancesOf,
-  countUnposted,
-  listAccounts,
-  listMovements,
-  listTransactions,
-} from '../../../src/ledger/store.ts';
+} from '../../../src/ledger/batch.ts';
+import { countUnchained } from '../../../src/ledger/chain/evidence.ts';
+import { findFeeRules, listDueReasons, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
+import { openingsOf } from '../../../src/ledger/openings.ts';
+import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
   listObservations,
   listObservationsBefore,

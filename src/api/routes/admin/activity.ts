@@ -1,12 +1,12 @@
 /** `/api/activity`: what the daemon did over time, from the database, for plots. */
 import { z } from '@hono/zod-openapi';
+import type { Instant } from '../../../kernel/clock.ts';
 import { listPollActivity, listServiceChanges } from '../../../observer/observer.ts';
 import { listWriteActivity } from '../../../operations/operations.ts';
 import { activity } from '../../../resources/admin/activity.ts';
 import { listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';
-import { rangeQuery, stepsOf } from '../../http/steps.ts';
 
 export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): void {
   router.answer({
@@ -36,4 +36,23 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
       return { ...steps, writes, attempts, polling, service };
     },
   });
+}
+
+/** Length and step of each range, in milliseconds. */
+const RANGES = {
+  hour: { lengthMs: 3_600_000, stepMs: 60_000 },
+  day: { lengthMs: 86_400_000, stepMs: 900_000 },
+  month: { lengthMs: 30 * 86_400_000, stepMs: 21_600_000 },
+};
+
+/** The query of a plot. */
+export const rangeQuery = z.strictObject({
+  range: z.enum(['hour', 'day', 'month']).default('hour'),
+});
+
+/** Steps begin at multiples of their length, so that only the last one is partial. */
+export function stepsOf(range: keyof typeof RANGES, now: Instant) {
+  const { lengthMs, stepMs } = RANGES[range];
+  const since = Math.ceil((now - lengthMs) / stepMs) * stepMs;
+  return { since, stepMs, stepS: stepMs / 1_000, steps: lengthMs / stepMs };
 }

@@ -2,19 +2,20 @@
 import { z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../../../db/checks/guards.ts';
 import { compareSchema } from '../../../db/migrate.ts';
-import { withDeadline } from '../../../kernel/clock.ts';
+import { monotonicMs, withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import { health, readiness, webhookKeys } from '../../../resources/admin/health.ts';
+import { health, readiness, webhookKeys } from '../../../resources/admin/status.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { cachedForASecond } from '../../http/cached.ts';
 import { problemResponse } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
 import { schemaOf } from '../../http/schemas.ts';
 
 const CHECK_DEADLINE_MS = 3_000;
+/** How long requests share an answer, so that a flood of them costs little. */
+const SHARED_MS = 1_000;
 
 const unavailable = problemResponse('Temporarily unavailable; see Retry-After');
 const showKeys = shower(webhookKeys);
@@ -116,4 +117,19 @@ function notReady(check: string, detail: string): Failure {
 /** The result of a check; undefined when it failed or timed out. */
 function withinDeadline<T>(check: PromiseLike<T>): Promise<T | undefined> {
   return withDeadline(check, CHECK_DEADLINE_MS, () => undefined).catch(() => undefined);
+}
+
+/** The result or error of `load` for a second; requests at the same time share one call. */
+function cachedForASecond<T>(load: () => Promise<T>): () => Promise<T> {
+  let cached: { result: Promise<T>; until: number } | undefined;
+  return () => {
+    if (cached && monotonicMs() < cached.until) return cached.result;
+    const entry = { result: load(), until: Number.POSITIVE_INFINITY };
+    cached = entry;
+    const expire = () => {
+      entry.until = monotonicMs() + SHARED_MS;
+    };
+    entry.result.then(expire, expire);
+    return entry.result;
+  };
 }

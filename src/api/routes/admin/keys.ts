@@ -7,9 +7,9 @@ import { keyLimitsSchema } from '../../../keys/keys.ts';
 import { auditEntry } from '../../../resources/admin/audit-entry.ts';
 import { createdKey, key, SCOPES } from '../../../resources/admin/key.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instantInput, textInput } from '../../http/fields.ts';
 import { idPosition, numberPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
+import { idInput, instantInput, textInput } from '../../http/schemas.ts';
 
 const keyInput = z.strictObject({
   name: textInput(200),

@@ -2,14 +2,12 @@
 import { z } from '@hono/zod-openapi';
 import { listAlerts } from '../../../reconciler/reconciler.ts';
 import { alert } from '../../../resources/admin/alert.ts';
-import { freeze } from '../../../resources/admin/freeze.ts';
 import { setting } from '../../../resources/admin/setting.ts';
-import { budget } from '../../../resources/admin/status.ts';
+import { budget, freeze } from '../../../resources/admin/status.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { schemaOf } from '../../http/schemas.ts';
+import { schemaOf, textInput } from '../../http/schemas.ts';
 import { budgetOf } from './status.ts';
 
 const REASON_MAX = 2_000;

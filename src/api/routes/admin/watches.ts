@@ -2,36 +2,31 @@
  * `/api/watches`: wallets, contracts and tokens that are polled on request. Up to a million are
  * added or removed by a stream of lines, which is answered by its progress and the refused lines.
  */
+
+import { createHash } from 'node:crypto';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { cellsOf } from '../../../kernel/csv.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
-import { jsonText } from '../../../kernel/json.ts';
+import { jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
-import { listWatches, type TargetRef } from '../../../observer/observer.ts';
-import { observationAge, watch } from '../../../resources/admin/watch.ts';
+import { listWatches, type TargetRef, targetName } from '../../../observer/observer.ts';
+import { observationAge, TARGET_COLUMNS, watch } from '../../../resources/admin/watch.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import type { watchLine } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readJson } from '../../http/body.ts';
-import { addressInput, idInput } from '../../http/fields.ts';
-import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
+import { answerLines, batchesOf, NDJSON, type TextLine } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
-import { schemaOf } from '../../http/schemas.ts';
-import {
-  csvReader,
-  LINE_MAX,
-  makeSeen,
-  ndjsonReader,
-  toTarget,
-  watchInput,
-} from './watch-lines.ts';
+import { addressInput, decimalInput, idInput, schemaOf } from '../../http/schemas.ts';
 
 const WATCHES_MAX = 1_000;
 
-/** Bounds of a stream: its lines, those of a batch, the refused ones that are listed. */
+/** Bounds of a stream: the bytes of a line, its lines, those of a batch, refused ones listed. */
+const LINE_MAX = 4_096;
 const LINES_MAX = 1_000_000;
 const BATCH = 1_000;
 const LISTED_MAX = 10_000;
@@ -44,6 +39,15 @@ const watchSchema = schemaOf(watch);
 const show = shower(watch);
 const age = schemaOf({ fields: observationAge }).shape;
 
+const watchInput = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('wallet'), addr: addressInput }),
+  z.strictObject({ kind: z.literal('contract'), contract_id: decimalInput }),
+  z.strictObject({
+    kind: z.literal('token'),
+    contract_id: decimalInput,
+    token_id: decimalInput,
+  }),
+]);
 const watchInputs = z.union([watchInput, z.array(watchInput).min(1).max(WATCHES_MAX)]);
 const dryRun = z.object({
   query: z.strictObject({
@@ -265,5 +269,93 @@ function makeWork({ observer }: Deps, action: Action, { caller, dryRun }: Stream
       const observation_age_max_ms = Math.round(await observer.maximumAgeMs(added));
       return { ...counts(), dry_run: dryRun, observation_age_max_ms };
     },
+  };
+}
+
+function toTarget(input: z.output<typeof watchInput>): TargetRef {
+  switch (input.kind) {
+    case 'wallet':
+      return { kind: 'wallet', addr: input.addr };
+    case 'contract':
+      return { kind: 'contract', contractId: input.contract_id };
+    case 'token':
+      return { kind: 'token', contractId: input.contract_id, tokenId: input.token_id };
+  }
+}
+
+/** Reads one line; undefined for the header of CSV. */
+type ReadLine = (line: TextLine) => TargetRef | Failure | undefined;
+
+/** Reads lines of NDJSON. */
+function ndjsonReader(): ReadLine {
+  return readerOf((text) => {
+    const document = tryParseJson(text);
+    return document === undefined
+      ? new Failure('malformed_json', 'the line is not JSON')
+      : toRef(document);
+  });
+}
+
+/**
+ * Reads lines of CSV. The first one names the columns; without `kind` the filled cells tell it.
+ * @throws Failure `invalid_request` for a header with other columns
+ */
+function csvReader(): ReadLine {
+  let header: string[] | undefined;
+  return readerOf((text) => {
+    const cells = cellsOf(text);
+    if (!header) {
+      header = readHeader(cells);
+      return undefined;
+    }
+    if (!cells) return new Failure('invalid_request', 'a quote is not closed');
+    if (cells.length > header.length)
+      return new Failure('invalid_request', `more than ${header.length} cells`);
+    const filled = header.flatMap((name, n) => (cells[n] ? [[name, cells[n]] as const] : []));
+    const fields: Record<string, string> = Object.fromEntries(filled);
+    return toRef({ kind: kindOf(fields), ...fields });
+  });
+}
+
+function readHeader(cells: string[] | undefined): string[] {
+  const wrong = cells?.find(
+    (name, n) => !TARGET_COLUMNS.includes(name) || cells.indexOf(name) !== n,
+  );
+  if (cells && wrong === undefined) return cells;
+  const columns = TARGET_COLUMNS.join(', ');
+  throw new Failure(
+    'invalid_request',
+    `line 1 must name the columns, of ${columns}; ${wrong ?? 'it'} is not one of them`,
+  );
+}
+
+function kindOf(fields: Record<string, string>): string {
+  if (fields.addr !== undefined) return 'wallet';
+  return fields.token_id === undefined ? 'contract' : 'token';
+}
+
+function readerOf(read: (text: string) => TargetRef | Failure | undefined): ReadLine {
+  return (line) =>
+    'tooLong' in line
+      ? new Failure('body_too_large', `the line is longer than ${LINE_MAX} bytes`)
+      : read(line.text);
+}
+
+function toRef(document: unknown): TargetRef | Failure {
+  const read = watchInput.safeParse(document);
+  return read.success ? toTarget(read.data) : invalidRequest(errorsOf(read.error));
+}
+
+/**
+ * Tells which targets it has not seen before. 48 bits of a hash of each are kept, about 40 MB for a
+ * million, so that one in 500 runs with a million targets counts one of them wrongly.
+ */
+function makeSeen(): (ref: TargetRef) => boolean {
+  const seen = new Set<number>();
+  return (ref) => {
+    const hash = createHash('sha1').update(targetName(ref)).digest().readUIntBE(0, 6);
+    const isNew = !seen.has(hash);
+    seen.add(hash);
+    return isNew;
   };
 }

@@ -5,10 +5,9 @@ import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput } from '../../http/fields.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, schemaOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, schemaOf } from '../../http/schemas.ts';
 import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
 
 const showAttempt = shower(attempt);

@@ -18,11 +18,10 @@ import {
 } from '../../../resources/delivery/endpoint.ts';
 import { type EndpointInput, listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, originOf, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf } from '../../http/schemas.ts';
-import { rangeQuery, stepsOf } from '../../http/steps.ts';
+import { filtersOf, idInput, originOf, textInput } from '../../http/schemas.ts';
+import { rangeQuery, stepsOf } from '../admin/activity.ts';
 
 const endpointPatch = z
   .strictObject({

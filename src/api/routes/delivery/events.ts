@@ -4,14 +4,15 @@
  * digits.
  */
 import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import type { Db } from '../../../db/connect.ts';
+import { monotonicMs } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
 import { cursorBefore, type FeedPage, findEvent, makeTail } from '../../../outbox/outbox.ts';
 import { bodyOf, event, eventTypes, exampleOfEvent } from '../../../resources/delivery/event.ts';
 import { EVENT_TYPES, EVENTS, isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { answerEventStream, EVENT_STREAM, type StreamPage } from '../../http/event-stream.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
@@ -160,4 +161,64 @@ async function beginOf(db: Db, cursor: string, last: number | undefined): Promis
 function streamPageOf({ rows, cursor }: FeedPage): StreamPage {
   const events = rows.map(({ seq, type, body }) => ({ id: `${seq}`, type, data: body }));
   return { events, id: cursor };
+}
+
+const EVENT_STREAM = 'text/event-stream';
+
+interface StreamPage {
+  /** `data` is one line of text; `id` is where a client continues after it. */
+  events: readonly { id: string; type: string; data: string }[];
+  /** Where a client continues after all of them. */
+  id: string;
+}
+
+/** A client then connects again with its `Last-Event-ID`, and its key is checked again. */
+const STREAM_MS = 300_000;
+
+const STOPPING = ': the daemon is stopping; connect again with the last id\n\n';
+
+/**
+ * Streams the first page and those after it, as fast as the client reads, until the client
+ * disconnects, a page fails, the signal aborts, or five minutes have passed. The signal adds a
+ * comment, so that the end is not taken for a failure.
+ * @param next the page after an id; it waits for events and may be empty
+ */
+function answerEventStream(
+  c: Context,
+  stopping: AbortSignal,
+  first: StreamPage,
+  next: (id: string, aborted: AbortSignal) => Promise<StreamPage>,
+): Response {
+  const disconnected = new AbortController();
+  const stop = AbortSignal.any([disconnected.signal, stopping]);
+  const until = monotonicMs() + STREAM_MS;
+  const encoder = new TextEncoder();
+  let page: StreamPage | undefined = first;
+  let { id } = first;
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const end = () => {
+        if (stopping.aborted) controller.enqueue(encoder.encode(STOPPING));
+        controller.close();
+      };
+      if (stop.aborted || monotonicMs() >= until) return end();
+      try {
+        page ??= await next(id, stop);
+      } catch {
+        return end();
+      }
+      id = page.id;
+      controller.enqueue(encoder.encode(framesOf(page)));
+      page = undefined;
+    },
+    cancel: () => disconnected.abort(),
+  });
+  const headers = { 'content-type': EVENT_STREAM, 'cache-control': 'no-store' };
+  return c.body(stream, 200, headers);
+}
+
+/** An id without data is kept by clients and shown to nobody, so it also keeps a stream alive. */
+function framesOf({ events, id }: StreamPage): string {
+  const frames = events.map((one) => `id: ${one.id}\nevent: ${one.type}\ndata: ${one.data}\n\n`);
+  return `${frames.join('')}id: ${id}\n\n`;
 }

@@ -3,9 +3,9 @@ import { z } from '@hono/zod-openapi';
 import { replay, WHICH } from '../../../resources/delivery/delivery.ts';
 import { isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instantInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
+import { idInput, instantInput } from '../../http/schemas.ts';
 import { requireOwner } from './endpoints.ts';
 
 const TYPES_MAX = 50;

@@ -3,10 +3,9 @@ import { z } from '@hono/zod-openapi';
 import { listPeriods, type Moment } from '../../../reports/reports.ts';
 import { period, periodClose } from '../../../resources/ledger/period.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instantInput, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, instantInput, textInput } from '../../http/schemas.ts';
 
 const REASON_MAX = 2_000;
 const SIGN_OFFS_MAX = 1_000;

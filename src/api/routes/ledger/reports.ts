@@ -11,11 +11,10 @@ import {
   reportWithContent,
 } from '../../../resources/reports/report.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instantInput } from '../../http/fields.ts';
 import { idPosition, type ParsePosition, paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type Router, reply } from '../../http/router.ts';
-import { filtersOf, schemaOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, instantInput, schemaOf } from '../../http/schemas.ts';
 
 const reportInput = z.strictObject({
   kind: z.literal('reconciliation'),

@@ -5,9 +5,9 @@ import { listMovements } from '../../../ledger/ledger.ts';
 import { findToken, listTokens } from '../../../reconciler/reconciler.ts';
 import { token, tokenMovement } from '../../../resources/ledger/token.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { decimalInput } from '../../http/fields.ts';
 import { numberPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
+import { decimalInput } from '../../http/schemas.ts';
 
 const params = z.object({ contract_id: decimalInput, token_id: decimalInput });
 const query = z.strictObject(paging);

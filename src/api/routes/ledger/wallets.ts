@@ -25,10 +25,9 @@ import { statementLine, wallet, walletObservation } from '../../../resources/led
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { addressInput } from '../../http/fields.ts';
 import { numberPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, schemaOf } from '../../http/schemas.ts';
+import { addressInput, filtersOf, schemaOf } from '../../http/schemas.ts';
 
 const params = z.object({ addr: addressInput });
 const query = z.strictObject(paging);

@@ -20,10 +20,9 @@ import { decision, OUTCOMES } from '../../../resources/operations/decision.ts';
 import { operation, operationDetail } from '../../../resources/operations/operation.ts';
 import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, textInput } from '../../http/schemas.ts';
 
 const outcome = z.enum(OUTCOMES);
 const REASON_MAX = 2_000;

@@ -13,9 +13,9 @@ import {
   release,
 } from '../../../resources/operations/quarantine.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { textInput } from '../../http/fields.ts';
 import { numberPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
+import { textInput } from '../../http/schemas.ts';
 
 const kind = z.enum(QUARANTINE_KINDS);
 const [REASON_MAX, ID_MAX] = [2_000, 300];

@@ -22,8 +22,8 @@ import {
 import { listSubjectEvents, type SubjectEvent } from '../../../outbox/outbox.ts';
 import { PART_MAX, timeline } from '../../../resources/operations/timeline.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
+import { idInput } from '../../http/schemas.ts';
 
 const TARGETS_MAX = 8;
 const TRANSITIONS_MAX = 50;

@@ -1,6 +1,5 @@
 /** API keys: who may do what, created, limited and revoked. */
-import { type createdKey, key, SCOPES } from '../../../../resources/admin/key.ts';
-import { SCOPE_WORDS } from '../../../../resources/admin/key-words.ts';
+import { type createdKey, key, SCOPE_WORDS, SCOPES } from '../../../../resources/admin/key.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

@@ -1,9 +1,10 @@
 /** What cannot be processed until a person releases it, and the releases so far. */
-import { quarantined, release } from '../../../../resources/operations/quarantine.ts';
 import {
   QUARANTINE_KIND_WORDS,
+  quarantined,
   quarantineReasonText,
-} from '../../../../resources/operations/quarantine-words.ts';
+  release,
+} from '../../../../resources/operations/quarantine.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';

@@ -4,13 +4,15 @@
  * with older settings records is found as well. The effects and the postings of a write change in
  * one commit, so no observation is compared with a part of it.
  */
-import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
-import { columnsOf } from '../../db/rows.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
+import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
+import { columnsOf } from '../db/rows.ts';
+import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
 import {
+  accountKey,
   addDuePostings,
   changeFees,
+  type Effect,
   type EffectSettings,
   effectsUnder,
   FEE_EXCEEDS,
@@ -20,14 +22,29 @@ import {
   feeRulesText,
   listLines,
   lockWithFees,
+  type WriteWithFee,
   wrongSpans,
-} from '../../operations/operations.ts';
-import { isPosted } from '../opening-rule.ts';
-import { readOpenings } from '../openings.ts';
-import { effectiveTimeOf } from '../posting.ts';
-import { listOriginals, readHead, timesPosted, writePlan } from '../posting-store.ts';
-import { feeRules } from '../tables.ts';
-import { planRepost, type Wrong } from './repost.ts';
+} from '../operations/operations.ts';
+import { listOriginals, readHead, timesPosted, writePlan } from './batch.ts';
+import {
+  isPosted,
+  lateCorrectionsOf,
+  type Opening,
+  type OpeningMove,
+  readOpenings,
+  requestsOf,
+} from './openings.ts';
+import {
+  emptyPlan,
+  movedOpenings,
+  type Original,
+  type Plan,
+  planPosting,
+  planReversal,
+  postOwn,
+} from './plan.ts';
+import { effectiveTimeOf } from './posting.ts';
+import { feeRules } from './tables.ts';
 
 /** Announces inside the transaction that the rules are applied everywhere. */
 export type AnnounceFeeRules = (tx: Tx, applied: SetFeeRules, now: Instant) => Promise<void>;
@@ -230,4 +247,72 @@ export async function listDueReasons(
     select operation_id, quarantine_reason from tallyhook.due_postings
     where operation_id = any(${ids as string[]}::text[])`;
   return new Map(rows.map((row) => [row.operationId, row.quarantineReason]));
+}
+
+/** A write under the wrong rule. */
+interface Wrong {
+  write: WriteWithFee;
+  /** Its effects under the right rule; none if it cannot be posted then. */
+  effects: readonly Effect[];
+  /** How often it was posted or reversed so far. */
+  timesPosted: number;
+  /** Why its posting is quarantined; undefined if none is due. */
+  dueReason: string | undefined;
+  /** What it posted last, if it is posted. */
+  original: Original | undefined;
+}
+
+interface Openings {
+  openings: ReadonlyMap<string, Opening>;
+  moves: readonly (OpeningMove & { amount: bigint })[];
+}
+
+/** What the batch posts, and the operations that the right rule makes impossible to post. */
+interface Repost {
+  plan: Plan;
+  /** How many operations were posted again, or only reversed. */
+  reposted: number;
+  unpostableIds: string[];
+}
+
+/**
+ * A posted operation is reversed and posted again, at the time of the first posting, in one batch.
+ * Its openings are corrected as for any late posting, so that the balances become those of a ledger
+ * that had the rule from the beginning.
+ */
+function planRepost(wrong: readonly Wrong[], given: Openings): Repost {
+  const openings = movedOpenings(given);
+  const plan = emptyPlan();
+  const done: Repost = { plan, reposted: 0, unpostableIds: [] };
+  for (const move of given.moves)
+    for (const request of requestsOf(move, move.amount)) postOwn(request, plan);
+  for (const { write, effects, timesPosted, dueReason, original } of wrong) {
+    if (!write.inLedger) continue;
+    if (original && isPosted(timesPosted)) {
+      if (isSame(original.effects, effects)) continue;
+      done.reposted += 1;
+      planReversal(write, original, { timesPosted, openings }, plan);
+      const { effectiveAt, effectiveBasis } = original;
+      const before = { timesPosted: timesPosted + 1, openings };
+      if (effects.length === 0) done.unpostableIds.push(write.id);
+      else planPosting(write, effects, before, plan, { effectiveAt, effectiveBasis });
+    } else if (dueReason === FEE_EXCEEDS && effects.length > 0) {
+      // Openings did not count it, because it had no effects.
+      done.reposted += 1;
+      planPosting(write, effects, { timesPosted, openings: new Map() }, plan);
+      for (const correction of lateCorrectionsOf(write, timesPosted, effects, openings))
+        postOwn(correction, plan);
+      plan.operationIds.push(write.id);
+    }
+  }
+  return done;
+}
+
+function isSame(some: readonly Effect[], others: readonly Effect[]): boolean {
+  const keys = (effects: readonly Effect[]) =>
+    effects
+      .map(({ account, amount }) => `${accountKey(account)} ${amount}`)
+      .sort()
+      .join();
+  return keys(some) === keys(others);
 }

@@ -1,16 +1,18 @@
-/** SQL of the journal of tokens: its standing movements, and the observed holders that it lacks. */
+/** Movements of tokens as recorded, and the observed holders that the journal lacks. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { rowOf } from '../../db/rows.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import type { tokenMovement } from '../../resources/ledger/token.ts';
+import type { Row } from '../../resources/resource.ts';
 import { observedHolders } from '../tables.ts';
-import type { Movement } from './journal.ts';
 import {
   type DueHolder,
   type Journals,
+  type Movement,
   type ObservedHolder,
   type TokenRef,
   tokenKey,
-} from './token-work.ts';
+} from './journal.ts';
 
 /** The standing movements of these tokens, each in the order of time. */
 export async function readJournals(
@@ -84,4 +86,38 @@ export async function deleteHolders({ sql }: Tx, ids: readonly bigint[]): Promis
   if (ids.length === 0) return;
   await sql`
     delete from tallyhook.observed_holders where id = any(${ids.map(String)}::bigint[])`;
+}
+
+/** A movement of an NFT, as recorded. */
+type ShownMovement = Row<typeof tokenMovement>;
+
+/** Movements of one token before the given id, the newest first. */
+export async function listMovements(
+  db: Queryable,
+  token: { contractId: bigint; tokenId: bigint },
+  page: { before?: bigint | undefined; limit: number },
+): Promise<ShownMovement[]> {
+  const { sql } = db;
+  const { before } = page;
+  return sql<ShownMovement[]>`
+    select m.id as seq, m.kind, m.from_addr, m.to_addr,
+      coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
+        where o.id = m.operation_id)) as tx_hash,
+      m.operation_id, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at
+    from tallyhook.nft_movements m
+    where contract_id = ${token.contractId.toString()}::numeric
+      and token_id = ${token.tokenId.toString()}::numeric
+      ${before === undefined ? sql`` : sql`and m.id < ${before.toString()}::bigint`}
+    order by m.id desc limit ${page.limit}`;
+}
+
+/** The newest movements of tokens that one operation caused, the newest first. */
+export async function listMovementsOf(
+  { sql }: Queryable,
+  operationId: string,
+  limit: number,
+): Promise<Pick<ShownMovement, 'kind' | 'fromAddr' | 'toAddr' | 'recordedAt'>[]> {
+  return sql<ShownMovement[]>`
+    select kind, from_addr, to_addr, recorded_at from tallyhook.nft_movements
+    where operation_id = ${operationId} order by posting desc limit ${limit}`;
 }

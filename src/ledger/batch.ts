@@ -1,23 +1,25 @@
 /**
- * SQL of the writer: what is due, and one statement that writes a batch. Triggers check it at the
- * end of that statement, when accounts, transactions and entries are all written.
+ * The batch: what is due, and one statement that writes what was planned for it. Triggers check it
+ * at the end of that statement, when accounts, transactions and entries are all written. What
+ * cannot be posted is quarantined until a person releases it.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { rowsOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import {
+  accountKey,
   type Effect,
   findOperations,
   listEffects,
+  quarantineDuePosting,
+  releaseDuePosting,
   removeDuePostings,
 } from '../operations/operations.ts';
-import { type Batch, makeBatch } from './plan/batch.ts';
-import type { Original, Plan } from './plan/draft.ts';
-import type { DueOperation } from './plan/plan.ts';
-import type { PostingRequest } from './posting.ts';
+import type { Draft, DueOperation, Original, Plan, Problem } from './plan.ts';
+import { accountKind, type PostingRequest } from './posting.ts';
 import { nftMovements, postingRequests, transactions } from './tables.ts';
-import { deleteHolders } from './tokens/store.ts';
+import { deleteHolders } from './tokens/movements.ts';
 
 /** The last batch and the last transaction, after which numbering continues. */
 export interface Head {
@@ -118,6 +120,42 @@ export async function listOriginals(
   return [...found.values()];
 }
 
+/** The sum of the posting requests of an account that are not posted. */
+export async function sumPostingRequests(db: Queryable, account: string): Promise<bigint> {
+  const rows = await db.sql<{ amount: bigint | null }[]>`
+    select sum(amount) as amount from tallyhook.posting_requests
+    where posted_at is null and problem is null and lower(account) = lower(${account})`;
+  return rows[0]?.amount ?? 0n;
+}
+
+/** How many rows wait to be posted, counted up to `max` of each kind, and since when. */
+export async function countUnposted(
+  db: Queryable,
+  max: number,
+): Promise<{ waiting: number; since: Instant | null }> {
+  const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
+    select count(*)::int as waiting, min(at) as since from (
+      (select due_at as at from tallyhook.due_postings where quarantine_reason is null
+        order by due_at limit ${max})
+      union all
+      (select requested_at from tallyhook.posting_requests where posted_at is null
+        and problem is null
+        order by requested_at limit ${max})
+      union all
+      (select requested_at from tallyhook.observed_holders where problem is null
+        order by id limit ${max})) x`;
+  return rows[0] ?? { waiting: 0, since: null };
+}
+
+/** True while a reported operation waits to be posted. */
+export async function hasDueReports({ sql }: Queryable): Promise<boolean> {
+  const rows = await sql<{ due: boolean }[]>`
+    select exists (select from tallyhook.due_postings d
+      join tallyhook.operations o on o.id = d.operation_id
+      where d.quarantine_reason is null and o.source = 'report') as due`;
+  return rows[0]?.due ?? false;
+}
+
 /** Writes the transactions of a plan as one batch after the head, and what it did with them. */
 export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant): Promise<Instant> {
   const recordedAt = Math.max(now, head.recordedAt + 1);
@@ -207,4 +245,135 @@ export async function insertPostingRequests(
   await tx.sql`
     insert into tallyhook.posting_requests ${rowsOf(tx.sql, postingRequests, rows)}
     on conflict (id) do nothing`;
+}
+
+interface TransactionRow extends Omit<Draft, 'effects'> {
+  id: bigint;
+  entryCount: number;
+}
+
+interface EntryRow {
+  transactionId: bigint;
+  line: number;
+  /** The key of the account. */
+  account: string;
+  amount: bigint;
+  effectiveAt: Instant;
+  /** The sum and the number of the entries that follow on this account within the batch. */
+  laterAmount: bigint;
+  laterCount: number;
+}
+
+/** An account that the batch changes or opens, in the spelling that came first. */
+interface AccountRow {
+  name: string;
+  kind: string;
+  /** The sum and the number of its entries in the batch. */
+  amount: bigint;
+  count: number;
+}
+
+interface Batch {
+  transactions: TransactionRow[];
+  entries: EntryRow[];
+  accounts: AccountRow[];
+  movements: Plan['movements'];
+}
+
+/**
+ * Numbers the transactions from `lastTransactionId + 1` in the order of the plan. An entry carries
+ * the sum and number of the entries that follow it on its account within the batch. The database
+ * subtracts them from the account's new balance and version, so no balance is read before it is
+ * written.
+ */
+function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
+  const transactions = plan.drafts.map(({ effects, ...draft }, index): TransactionRow => {
+    return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: effects.length };
+  });
+  const accounts = new Map<string, AccountRow>();
+  const names = plan.drafts.flatMap(({ effects }) => effects.map((effect) => effect.account));
+  for (const name of [...names, ...plan.opened]) {
+    const key = accountKey(name);
+    if (!accounts.has(key)) {
+      accounts.set(key, { name, kind: accountKind(name), amount: 0n, count: 0 });
+    }
+  }
+  return {
+    transactions,
+    entries: entriesOf(plan.drafts, lastTransactionId, accounts),
+    accounts: [...accounts.values()],
+    movements: plan.movements,
+  };
+}
+
+/** Goes backwards, so that each account's row holds the sum of the entries that follow. */
+function entriesOf(
+  drafts: readonly Draft[],
+  lastTransactionId: bigint,
+  accounts: ReadonlyMap<string, AccountRow>,
+): EntryRow[] {
+  const entries: EntryRow[] = [];
+  for (const [index, { effects, effectiveAt }] of [...drafts.entries()].reverse()) {
+    const transactionId = lastTransactionId + BigInt(index) + 1n;
+    for (const [position, effect] of [...effects.entries()].reverse()) {
+      const account = accountKey(effect.account);
+      const row = must(accounts.get(account), 'account of an effect');
+      const { amount: laterAmount, count: laterCount } = row;
+      const { amount } = effect;
+      const line = position + 1;
+      entries.push({ transactionId, line, account, amount, effectiveAt, laterAmount, laterCount });
+      row.amount += amount;
+      row.count += 1;
+    }
+  }
+  return entries.reverse();
+}
+
+/** Excludes what cannot be posted until a person releases it; reports show it as a break. */
+export async function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
+  const { sql } = tx;
+  switch (of) {
+    case 'operation':
+      return quarantineDuePosting(tx, id, problem, at);
+    case 'posting_request':
+      await sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
+      return;
+    case 'observed_holder':
+      await sql`
+        update tallyhook.observed_holders set problem = ${problem} where id = ${id}::bigint`;
+  }
+}
+
+/**
+ * Makes the ledger try a quarantined posting again. Returns why it was quarantined; undefined if it
+ * is not.
+ */
+export async function releasePosting(
+  tx: Tx,
+  kind: Problem['of'],
+  id: string,
+): Promise<string | undefined> {
+  const rows = await released(tx, kind, id);
+  return rows[0]?.problem;
+}
+
+async function released(tx: Tx, kind: Problem['of'], id: string) {
+  const { sql } = tx;
+  switch (kind) {
+    case 'operation':
+      return releaseDuePosting(tx, id);
+    case 'posting_request':
+      return sql<{ problem: string }[]>`
+        update tallyhook.posting_requests r set problem = null
+        from (select id, problem from tallyhook.posting_requests
+          where id = ${id} and problem is not null and posted_at is null for update) q
+        where r.id = q.id returning q.problem`;
+    case 'observed_holder':
+      if (!/^\d{1,18}$/.test(id)) return [];
+      return sql<{ problem: string }[]>`
+        update tallyhook.observed_holders h set problem = null
+        from (select id, problem from tallyhook.observed_holders
+          where id = ${id}::bigint and problem is not null for update) q
+        where h.id = q.id returning q.problem`;
+  }
 }

@@ -1,17 +1,16 @@
-/** SQL that reads the ledger: balances, accounts, transactions, token movements, backlog. */
+/** Accounts with their balances, transactions with their entries, and the trial balance. */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { account, transaction, trialLine } from '../resources/ledger/ledger.ts';
-import type { tokenMovement } from '../resources/ledger/token.ts';
 import type { Row } from '../resources/resource.ts';
 
-export interface Balance {
+interface Balance {
   balance: bigint;
   /** The number of entries so far. */
   version: bigint;
 }
 
-export type Account = Row<typeof account> & { id: bigint };
+type Account = Row<typeof account> & { id: bigint };
 
 type Entry = Row<typeof transaction>['entries'][number] & Pick<Balance, 'version'>;
 
@@ -118,48 +117,6 @@ export async function listTransactions(
   return [...found.values()];
 }
 
-/** The sum of the posting requests of an account that are not posted. */
-export async function sumPostingRequests(db: Queryable, account: string): Promise<bigint> {
-  const rows = await db.sql<{ amount: bigint | null }[]>`
-    select sum(amount) as amount from tallyhook.posting_requests
-    where posted_at is null and problem is null and lower(account) = lower(${account})`;
-  return rows[0]?.amount ?? 0n;
-}
-
-/** A movement of an NFT, as recorded. */
-export type Movement = Row<typeof tokenMovement>;
-
-/** Movements of one token before the given id, the newest first. */
-export async function listMovements(
-  db: Queryable,
-  token: { contractId: bigint; tokenId: bigint },
-  page: { before?: bigint | undefined; limit: number },
-): Promise<Movement[]> {
-  const { sql } = db;
-  const { before } = page;
-  return sql<Movement[]>`
-    select m.id as seq, m.kind, m.from_addr, m.to_addr,
-      coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
-        where o.id = m.operation_id)) as tx_hash,
-      m.operation_id, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at
-    from tallyhook.nft_movements m
-    where contract_id = ${token.contractId.toString()}::numeric
-      and token_id = ${token.tokenId.toString()}::numeric
-      ${before === undefined ? sql`` : sql`and m.id < ${before.toString()}::bigint`}
-    order by m.id desc limit ${page.limit}`;
-}
-
-/** The newest movements of tokens that one operation caused, the newest first. */
-export async function listMovementsOf(
-  { sql }: Queryable,
-  operationId: string,
-  limit: number,
-): Promise<Pick<Movement, 'kind' | 'fromAddr' | 'toAddr' | 'recordedAt'>[]> {
-  return sql<Movement[]>`
-    select kind, from_addr, to_addr, recorded_at from tallyhook.nft_movements
-    where operation_id = ${operationId} order by posting desc limit ${limit}`;
-}
-
 /** Exactly one of debit and credit is not zero, unless both are. */
 type TrialLine = Row<typeof trialLine>;
 
@@ -210,32 +167,4 @@ export async function trialBalancePage(
         : [],
     ),
   };
-}
-
-/** How many rows wait to be posted, counted up to `max` of each kind, and since when. */
-export async function countUnposted(
-  db: Queryable,
-  max: number,
-): Promise<{ waiting: number; since: Instant | null }> {
-  const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
-    select count(*)::int as waiting, min(at) as since from (
-      (select due_at as at from tallyhook.due_postings where quarantine_reason is null
-        order by due_at limit ${max})
-      union all
-      (select requested_at from tallyhook.posting_requests where posted_at is null
-        and problem is null
-        order by requested_at limit ${max})
-      union all
-      (select requested_at from tallyhook.observed_holders where problem is null
-        order by id limit ${max})) x`;
-  return rows[0] ?? { waiting: 0, since: null };
-}
-
-/** True while a reported operation waits to be posted. */
-export async function hasDueReports({ sql }: Queryable): Promise<boolean> {
-  const rows = await sql<{ due: boolean }[]>`
-    select exists (select from tallyhook.due_postings d
-      join tallyhook.operations o on o.id = d.operation_id
-      where d.quarantine_reason is null and o.source = 'report') as due`;
-  return rows[0]?.due ?? false;
 }
