@@ -36,7 +36,6 @@ import { accountKind, effectiveTimeOf, type PostingRequest } from './posting.ts'
 import { tokensOf } from './tokens/journal.ts';
 import { listDueHolders, readJournals } from './tokens/movements.ts';
 
-export type { EffectSettings } from '../operations/operations.ts';
 export {
   balancesOf,
   listAccounts,
@@ -46,17 +45,10 @@ export {
 } from './accounts.ts';
 export { countUnposted, hasDueReports, releasePosting, sumPostingRequests } from './batch.ts';
 export { COMMODITY_LINE, journalPosting, journalTransaction } from './chain/hledger.ts';
-export {
-  type Anchor,
-  exportJournal,
-  exportLedger,
-  type OnProgress,
-  parseAnchor,
-  readChainHead,
-  type Verdict,
-  verifyLedger,
-} from './chain/verify.ts';
+export { readChainHead } from './chain/lines.ts';
+export { exportJournal, exportLedger, type OnProgress, verifyLedger } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
+export { type Anchor, parseAnchor, type Verdict } from './chain/walk.ts';
 export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends.ts';
 export {
   type AnnounceFeeRules,

@@ -6,7 +6,8 @@ import type { Db, Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
-import { type Anchor, type EffectSettings, parseAnchor } from '../ledger/ledger.ts';
+import { type Anchor, parseAnchor } from '../ledger/ledger.ts';
+import type { EffectSettings } from '../operations/operations.ts';
 import type {
   Report,
   ReportFormat,

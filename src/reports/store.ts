@@ -1,7 +1,9 @@
 /** Rows of reports. */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import type { Queryable, Tx } from '../db/connect.ts';
+import { columnsOf, rowOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { type Report, type ReportSummary, report } from '../resources/reports/report.ts';
+import { reports } from './tables.ts';
 
 export const SCHEDULE = 'schedule';
 
@@ -10,12 +12,7 @@ const SUMMARY = Object.keys(report.fields) as [string, ...string[]];
 /** False when the period already has a scheduled report of this kind. */
 export async function insertReport(tx: Tx, made: Report): Promise<boolean> {
   const rows = await tx.sql`
-    insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by,
-      verdict, breaks, provisional, content, hash, created_at)
-    values (${made.id}, ${made.kind}, ${isoText(made.periodFrom)},
-      ${isoText(made.periodTo)}, ${isoText(made.knownAt)}, ${made.requestedBy},
-      ${made.verdict}, ${made.breaks}, ${made.provisional}, ${asJson(made.content)}::jsonb,
-      ${made.hash}, ${isoText(made.createdAt)})
+    insert into tallyhook.reports ${rowOf(tx.sql, reports, made)}
     on conflict (kind, period_from, period_to) where requested_by = 'schedule' do nothing
     returning 1 as one`;
   return rows.length === 1;
@@ -23,7 +20,7 @@ export async function insertReport(tx: Tx, made: Report): Promise<boolean> {
 
 export async function findReport(db: Queryable, id: string): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${db.sql(...SUMMARY, 'content')} from tallyhook.reports where id = ${id}`;
+    select ${columnsOf(db.sql, reports)} from tallyhook.reports where id = ${id}`;
   return rows[0];
 }
 
@@ -32,7 +29,7 @@ export async function findScheduled(
   period: { kind: string; from: Instant; to: Instant },
 ): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${db.sql(...SUMMARY, 'content')} from tallyhook.reports
+    select ${columnsOf(db.sql, reports)} from tallyhook.reports
     where kind = ${period.kind} and period_from = ${isoText(period.from)}
       and period_to = ${isoText(period.to)} and requested_by = ${SCHEDULE}`;
   return rows[0];

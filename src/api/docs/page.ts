@@ -3,8 +3,8 @@
  *
  * `@scalar/api-reference` (1.72.1) would add a search. It was tried under the policy of this page:
  * it inserts four style sheets, three of them without a nonce, and styles of elements, so it needs
- * `style-src 'unsafe-inline'`. Its script has 4.4 MB (1.3 MB compressed), its package 50 MB, and its
- * page advertises other services. It needs no eval, and without its fonts no other origin.
+ * `style-src 'unsafe-inline'`. Its script has 4.4 MB (1.3 MB compressed), its package 50 MB, and
+ * its page advertises other services. It needs no eval, and without its fonts no other origin.
  */
 import { html } from 'hono/html';
 import {

@@ -7,6 +7,12 @@ import { failureOf } from './problems.ts';
 
 export const NDJSON = 'application/x-ndjson';
 
+/** The media type of the body, `NDJSON` also by its other name. */
+export function bodyType(c: Context): string {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+  return type === 'application/ndjson' ? NDJSON : type;
+}
+
 /**
  * The lines of a body in batches of `size`.
  * @throws Failure `body_too_large` after `linesMax` lines, `shutting_down` when the signal aborts

@@ -61,28 +61,21 @@ interface ResourceRoute<R extends z.ZodObject, A extends Resource>
 type Paged = { query: { limit: number; cursor?: string | undefined } };
 
 /** A route that answers a page of a list of a resource. */
-interface ResourceList<
+interface ListRoute<
   R extends z.ZodObject & z.ZodType<Paged>,
   A extends Resource,
   Listed extends Row<A>,
   Position,
-> extends Omit<ListRoute<R, z.ZodType, Listed, Position>, 'item' | 'output'> {
-  items: A;
-}
-
-/** A route that answers a page of a list. */
-interface ListRoute<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodType, Row, Position>
-  extends Omit<RouteBase<R>, 'description'> {
+> extends Omit<RouteBase<R>, 'description'> {
   scope: Scope;
-  item: S;
+  items: A;
   /** The rows after a position, in the order of the list. */
   list(
     input: z.output<R>,
     page: { after: Position | undefined; limit: number },
     caller: Caller,
-  ): Promise<readonly Row[]>;
-  output(row: Row, caller: Caller): z.input<S>;
-  position(row: Row): string | bigint;
+  ): Promise<readonly Listed[]>;
+  position(row: Listed): string | bigint;
   parsePosition: ParsePosition<Position>;
 }
 
@@ -137,27 +130,6 @@ export function makeRouter(routerDeps: RouterDeps) {
       return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
     });
   }
-  function list<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodType, Row, Position>(
-    route: ListRoute<R, S, Row, Position>,
-  ): void {
-    const { path, tag, summary, request, scope } = route;
-    add({
-      method: 'get',
-      path,
-      tag,
-      summary,
-      request,
-      scope,
-      response: 'A page of the list',
-      schema: pageOf(route.item),
-      async handle(input, caller) {
-        const { limit, cursor } = input.query;
-        const after = readCursor(cursor, route.parsePosition);
-        const rows = await route.list(input, { after, limit: limit + 1 }, caller);
-        return page(rows, limit, (row) => route.output(row, caller), route.position);
-      },
-    });
-  }
   function answer<R extends z.ZodObject, A extends Resource>(route: ResourceRoute<R, A>): void {
     const show = shower(route.answer);
     add<R, z.ZodType<Shown<A>>>({
@@ -171,8 +143,25 @@ export function makeRouter(routerDeps: RouterDeps) {
     A extends Resource,
     Listed extends Row<A>,
     Position,
-  >(route: ResourceList<R, A, Listed, Position>): void {
-    list({ ...route, item: schemaOf(route.items), output: shower(route.items) as never });
+  >(route: ListRoute<R, A, Listed, Position>): void {
+    const { path, tag, summary, request, scope, items } = route;
+    const show = shower(items) as (row: Listed) => Shown<A>;
+    add<R, z.ZodType>({
+      method: 'get',
+      path,
+      tag,
+      summary,
+      request,
+      scope,
+      response: 'A page of the list',
+      schema: pageOf(schemaOf(items)),
+      async handle(input, caller) {
+        const { limit, cursor } = input.query;
+        const after = readCursor(cursor, route.parsePosition);
+        const rows = await route.list(input, { after, limit: limit + 1 }, caller);
+        return page(rows, limit, show, route.position);
+      },
+    });
   }
   function raw<R extends z.ZodObject>(route: RawRoute<R>): void {
     const { method, scope, content, responses } = route;
@@ -193,7 +182,7 @@ export function makeRouter(routerDeps: RouterDeps) {
     const config = { method: 'post' as const, path: name, tags, description, request, responses };
     deps.app.openAPIRegistry.registerWebhook(config);
   }
-  return { add, answer, list, listOf, raw, webhook };
+  return { add, answer, listOf, raw, webhook };
 }
 
 /** The fields of a request that its audit entry keeps; others may hold secrets. */

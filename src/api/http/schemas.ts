@@ -49,6 +49,9 @@ export function textInput(max: number) {
     .refine((text) => !text.includes('\0'), 'must not contain NUL');
 }
 
+/** Why a person does something. */
+export const reasonInput = textInput(2_000);
+
 export const addressInput = z
   .string()
   .refine(isAddress, 'must be 42 printable characters')

@@ -12,10 +12,6 @@ import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './line
 import type { ChainRow, Link } from './link.ts';
 import { type Anchor, type Verdict, Walk } from './walk.ts';
 
-export { readChainHead } from './lines.ts';
-export type { Anchor, Finding, FindingKind, Verdict } from './walk.ts';
-export { parseAnchor } from './walk.ts';
-
 /** A day: some hundred million transactions. */
 const DEADLINE_MS = 86_400_000;
 

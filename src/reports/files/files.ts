@@ -6,6 +6,7 @@
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import {
@@ -20,6 +21,7 @@ import type { ShownSettings } from '../params.ts';
 import { type LineLimits, readLines } from '../queries/lines.ts';
 import { RENDERERS } from '../render/formats.ts';
 import { findReport } from '../store.ts';
+import { reportFiles } from '../tables.ts';
 import { type BucketSettings, putObject, uriOf } from './bucket.ts';
 
 /** Where files are delivered to; neither a folder nor a bucket: no files are written. */
@@ -169,8 +171,8 @@ export async function insertFiles(
 ): Promise<void> {
   for (const format of new Set(formats))
     await sql`
-      insert into tallyhook.report_files (report_id, format, due_at, attempts)
-      values (${reportId}, ${format}, ${isoText(dueAt)}, 0)`;
+      insert into tallyhook.report_files
+      ${rowOf(sql, reportFiles, { reportId, format, dueAt, attempts: 0 })}`;
 }
 
 /** Locks the file that is due the longest; undefined when none is, or others write them. */

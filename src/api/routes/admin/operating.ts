@@ -7,16 +7,15 @@ import { budget, freeze } from '../../../resources/admin/status.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { schemaOf, textInput } from '../../http/schemas.ts';
+import { reasonInput, schemaOf } from '../../http/schemas.ts';
 import { budgetOf } from './status.ts';
 
-const REASON_MAX = 2_000;
 /** An order with a reason, which its audit entry has. */
 const order = {
   method: 'post',
   tag: 'operating',
   scope: 'admin',
-  request: z.object({ body: z.strictObject({ reason: textInput(REASON_MAX) }) }),
+  request: z.object({ body: z.strictObject({ reason: reasonInput }) }),
 } as const;
 
 type Deps = Pick<ApiDeps, 'db' | 'settings' | 'operations' | 'upstream' | 'log' | 'wake'>;

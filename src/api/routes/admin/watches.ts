@@ -17,7 +17,7 @@ import type { watchLine } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readJson } from '../../http/body.ts';
-import { answerLines, batchesOf, NDJSON, type TextLine } from '../../http/line-stream.ts';
+import { answerLines, batchesOf, bodyType, NDJSON, type TextLine } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
@@ -174,12 +174,8 @@ function addRemoval(router: Router, { observer }: Deps, answerStream: AnswerStre
   });
 }
 
-function contentType(c: Context): string {
-  return c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
-}
-
 function isStream(c: Context): boolean {
-  return [NDJSON, 'application/ndjson', CSV].includes(contentType(c));
+  return [NDJSON, CSV].includes(bodyType(c));
 }
 
 type Action = 'add' | 'remove';
@@ -198,7 +194,7 @@ function makeStreams(deps: Deps): AnswerStream {
       throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of watches`);
     open++;
     const work = makeWork(deps, action, input);
-    const format = contentType(c) === CSV ? 'csv' : 'ndjson';
+    const format = bodyType(c) === CSV ? 'csv' : 'ndjson';
     const { body } = c.req.raw;
     return answerLines(c, deps, {
       ended: () => {

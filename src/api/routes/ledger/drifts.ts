@@ -22,7 +22,7 @@ import { driftResults } from '../../../resources/results.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, idInput, textInput } from '../../http/schemas.ts';
+import { filtersOf, idInput, reasonInput, textInput } from '../../http/schemas.ts';
 import { ENDED_MS } from '../admin/status.ts';
 
 const query = z.strictObject({ ...paging, ...filtersOf(drift.filters) });
@@ -98,7 +98,6 @@ async function withProposals(
   });
 }
 
-const REASON_MAX = 2_000;
 const IDS_MAX = 200;
 
 const ASSIGNEE_MAX = 200;
@@ -113,7 +112,7 @@ const proposal = z.strictObject({
         'becomes executed; dismiss: nothing is posted. By default the prepared proposal',
     }),
   operation_id: idInput('op').optional(),
-  reason: textInput(REASON_MAX),
+  reason: reasonInput,
 });
 const approval = z.strictObject({
   n: z.int().min(1).max(32_767).optional(),

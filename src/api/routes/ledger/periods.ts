@@ -5,9 +5,8 @@ import { period, periodClose } from '../../../resources/ledger/period.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, idInput, instantInput, textInput } from '../../http/schemas.ts';
+import { filtersOf, idInput, instantInput, reasonInput, textInput } from '../../http/schemas.ts';
 
-const REASON_MAX = 2_000;
 const SIGN_OFFS_MAX = 1_000;
 
 /** A day such as 2026-12-01 is its midnight in the time zone of the reports. */
@@ -19,11 +18,11 @@ const closeInput = z.strictObject({
   from: momentInput.optional().openapi({ description: 'Of the first period only' }),
   to: momentInput,
   sign_offs: z
-    .array(z.strictObject({ subject: textInput(300), reason: textInput(REASON_MAX) }))
+    .array(z.strictObject({ subject: textInput(300), reason: reasonInput }))
     .max(SIGN_OFFS_MAX)
     .optional()
     .openapi({ description: 'Open items of the report, each with why it may stay open' }),
-  reason: textInput(REASON_MAX).optional(),
+  reason: reasonInput.optional(),
   dry_run: z.boolean().optional(),
 });
 
@@ -88,7 +87,7 @@ export function addPeriods(
     response: 'The period',
     answer: period,
     summary: 'Reopen the newest closed or signed period, with a reason',
-    request: z.object({ params, body: z.strictObject({ reason: textInput(REASON_MAX) }) }),
+    request: z.object({ params, body: z.strictObject({ reason: reasonInput }) }),
     async handle({ params: { id }, body: { reason } }, by) {
       const reopened = await periods.reopen(id, reason, by);
       wake('sequencer', 'webhooks');

@@ -22,10 +22,9 @@ import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, idInput, textInput } from '../../http/schemas.ts';
+import { filtersOf, idInput, reasonInput } from '../../http/schemas.ts';
 
 const outcome = z.enum(OUTCOMES);
-const REASON_MAX = 2_000;
 const params = z.object({ id: idInput('op') });
 const base = { tag: 'operations', scope: 'read' as const };
 const query = z.strictObject({ ...paging, ...filtersOf(operation.filters) });
@@ -90,7 +89,7 @@ export function addDecisions(
       'another owner approves.',
     request: z.object({
       params,
-      body: z.strictObject({ outcome, reason: textInput(REASON_MAX) }),
+      body: z.strictObject({ outcome, reason: reasonInput }),
     }),
     status: 201,
     response: 'The proposal',

@@ -15,10 +15,10 @@ import {
 import type { ApiDeps } from '../../deps.ts';
 import { numberPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { textInput } from '../../http/schemas.ts';
+import { reasonInput, textInput } from '../../http/schemas.ts';
 
 const kind = z.enum(QUARANTINE_KINDS);
-const [REASON_MAX, ID_MAX] = [2_000, 300];
+const ID_MAX = 300;
 const base = { tag: 'operations' };
 
 export function addQuarantine(
@@ -46,7 +46,7 @@ export function addQuarantine(
       'The ledger posts the operation or request, also with a foreign or repeated number; the ' +
       'reconciler processes the observation. What fails again is quarantined again.',
     request: z.object({
-      body: z.strictObject({ kind, id: textInput(ID_MAX), reason: textInput(REASON_MAX) }),
+      body: z.strictObject({ kind, id: textInput(ID_MAX), reason: reasonInput }),
     }),
     response: 'The release',
     answer: release,

@@ -23,7 +23,7 @@ import { reportResult, reportResults } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
-import { answerLines, batchesOf, NDJSON, type TextLine } from '../../http/line-stream.ts';
+import { answerLines, batchesOf, bodyType, NDJSON, type TextLine } from '../../http/line-stream.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
 import {
@@ -97,8 +97,8 @@ export function addReportedOperations(router: Router, deps: Deps): void {
     async handle({ query: { dry_run, unproved } }, c, caller, audit) {
       if (!caller) throw new Failure('unauthorized');
       const dryRun = dry_run === 'true';
-      const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
-      if (type === NDJSON || type === 'application/ndjson') {
+      const type = bodyType(c);
+      if (type === NDJSON) {
         if (streams >= STREAMS_MAX)
           throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of reports`);
         streams++;

@@ -24,6 +24,7 @@ import { PART_MAX, timeline } from '../../../resources/operations/timeline.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';
 import { idInput } from '../../http/schemas.ts';
+import { membersOf } from '../ledger/wallets.ts';
 
 const TARGETS_MAX = 8;
 const TRANSITIONS_MAX = 50;
@@ -117,8 +118,7 @@ async function eventsOf(db: Db, id: string): Promise<SubjectEvent[]> {
 /** With the balance or the owner that its record shows. */
 function withShown(row: StoredObservation) {
   const { record } = row;
-  const members = record !== null && typeof record === 'object' && !Array.isArray(record);
-  const { balance, owner } = members ? record : {};
+  const { balance, owner } = membersOf(record);
   return {
     ...row,
     balance: wholeOf(balance) ?? null,
