@@ -1,14 +1,18 @@
 /**
- * The command line: every command with its options and examples. The module of a command is loaded
- * when the command runs, so that a short command does not load the daemon.
+ * The command line: every command with its options and examples. Commands that only ask a running
+ * daemon are defined where they are done. The modules of all others are loaded when they run, so
+ * that a short command does not load the daemon.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { addDatabase } from './db/commands.ts';
-import { addDecisions, addDrifts, addPeriods, addQuarantine } from './decisions/commands.ts';
-import { addExplain, addExport, addVerify } from './export/commands.ts';
+import { addDrifts } from './decisions/drifts.ts';
+import { addDecisions } from './decisions/operations.ts';
+import { addPeriods } from './decisions/periods.ts';
+import { addQuarantine } from './decisions/quarantine.ts';
+import { addDaemonExports, EXAMPLES } from './export/operations.ts';
 import { addImport } from './import/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
-import { addWatches } from './watches/commands.ts';
+import { addRequests } from './requests.ts';
+import { addWatches } from './watches.ts';
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
 
@@ -23,7 +27,8 @@ export function makeProgram(): Command {
   addProcesses(program);
   addInstallation(program);
   addDatabase(program);
-  addDaemonRequests(program);
+  addRequests(program);
+  addForwarding(program);
   addWatches(program);
   addImport(program);
   addQuarantine(program);
@@ -96,7 +101,7 @@ function addInstallation(program: Command): void {
       .option('--json', 'print JSON'),
     'DATABASE_URL=postgres://… npx tallyhook migrate --dry-run',
     'DATABASE_URL=postgres://… npx tallyhook migrate',
-  ).action(async (options) => exit((await import('./db/migrate.ts')).runMigrate(options)));
+  ).action(async (options) => exit((await import('./db/setup.ts')).runMigrate(options)));
 
   withExamples(
     program
@@ -137,98 +142,123 @@ function addInstallation(program: Command): void {
   );
 }
 
-/** Commands that send a request or two to a running daemon. */
-function addDaemonRequests(program: Command): void {
+function addDatabase(program: Command): void {
+  const group = program
+    .command('db')
+    .description('the login of the database, psql on it, and a dump of it');
+  const url = 'npx tallyhook db url --finance';
+  withExamples(group, url, 'npx tallyhook db psql --finance', 'npx tallyhook db dump --out a.dump');
   withExamples(
-    withRemote(program.command('report'), 'key with the scopes manage and read')
-      .description('create a reconciliation report for a period and print it')
-      .requiredOption('--from <instant>', 'start of the period, RFC 3339')
-      .requiredOption('--to <instant>', 'end of the period, RFC 3339')
-      .addOption(
-        new Option('--format <format>', 'format')
-          .choices(['json', 'csv', 'csv-zip', 'xlsx', 'html', 'hledger'])
-          .default('json'),
-      )
-      .option('--out <file>', 'write to this file instead of standard output'),
-    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z --format html',
-    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
-      '    --format xlsx --out november.xlsx',
-  ).action(async (options) => exit((await import('./api/remote.ts')).createReport(options)));
-
+    group
+      .command('url')
+      .description('print the URL of the database, for psql, DBeaver or a spreadsheet')
+      .option('--finance', 'of the login that only reads finance_v1')
+      .option('--json', 'print URL, host, port, database, user and password as JSON'),
+    `DATABASE_PORT=5433 ${url}`,
+    `psql "$(${url})"`,
+  ).action(async (options) => exit((await import('./db/access.ts')).printUrl(options)));
   withExamples(
-    withRemote(program.command('clear-deadlines'), 'key with the scope admin')
-      .description('send to the service again before the deadline that it set with Retry-After')
-      .requiredOption('--reason <text>', 'reason, written to the log')
+    group
+      .command('psql')
+      .description('run psql, which must be installed; what follows -- is passed to it')
+      .argument('[args...]', 'arguments of psql')
+      .option('--finance', 'with the login that only reads finance_v1'),
+    'npx tallyhook db psql --finance',
+    "npx tallyhook db psql --finance -- --csv -c 'table finance_v1.balances' > balances.csv",
+  ).action(async (args, options) => exit((await import('./db/access.ts')).runPsql(args, options)));
+  withExamples(
+    group
+      .command('dump')
+      .description('write a backup with pg_dump, which must be installed and as new as the server')
+      .requiredOption('--out <file>', 'file in the format of pg_restore; replaced when complete')
       .option('--json', 'print JSON'),
-    'npx tallyhook clear-deadlines --reason "the support of the service has lifted it"',
-  ).action(async (options) => exit((await import('./api/remote.ts')).clearDeadlines(options)));
-
-  withExamples(
-    withRemote(program.command('replay'), 'key of the owner of the endpoint, with the scope manage')
-      .description('send the events of a time to an endpoint again, with the same ids')
-      .argument('<endpoint>', 'id of the endpoint')
-      .requiredOption(
-        '--since <time>',
-        'events recorded from then on: RFC 3339, or 30m, 6h, 7d ago',
-      )
-      .option('--until <time>', 'and before; by default now')
-      .option('--type <type...>', 'event types or group.*; by default all that it subscribes to')
-      .addOption(
-        new Option('--which <which>', 'deliveries that failed, events without one, or all')
-          .choices(['failed', 'missing', 'all'])
-          .default('failed'),
-      )
-      .option('--dry-run', 'only count')
-      .option('--json', 'print JSON'),
-    'npx tallyhook replay ep_… --since 6h --dry-run',
-    "npx tallyhook replay ep_… --since 2026-11-01T00:00:00Z --which all --type 'operation.*'",
-  ).action(async (endpoint, options) =>
-    exit((await import('./events/replay.ts')).runReplay(endpoint, options)),
-  );
-
-  addForwarding(program);
-
-  for (const [name, description, reason] of [
-    ['freeze', 'stop all writes immediately, on every daemon', 'the operator key leaked'],
-    ['unfreeze', 'allow writes again', 'the key is replaced'],
-  ] as const)
-    withExamples(
-      withRemote(program.command(name), 'key with the scope admin')
-        .description(description)
-        .requiredOption('--reason <text>', 'reason, stored in the audit log')
-        .option('--json', 'print JSON'),
-      `npx tallyhook ${name} --reason "${reason}"`,
-    ).action(async (options) => exit((await import('./api/remote.ts')).setFreeze(name, options)));
+    'npx tallyhook db dump --out shop.dump',
+  ).action(async (options) => exit((await import('./db/access.ts')).runDump(options)));
 }
 
 /** Commands for those who develop a receiver of webhooks. */
 function addForwarding(program: Command): void {
-  const secret = [
+  const secret = new Option(
     '--secret <whsec>',
     'signing secret; by default a new one, which is printed',
-  ] as const;
+  );
   withExamples(
     withRemote(program.command('listen'), 'key with the scope read')
       .description('show events as they come, and forward them to a receiver as signed webhooks')
       .option('--forward-to <url>', 'address of the receiver; each event is sent once')
-      .option(...secret)
+      .addOption(secret)
       .option('--type <type...>', 'event types or group.*; by default all')
       .option('--last <n>', 'begin with the newest so many events', toWhole, 0)
       .option('--count <n>', 'end after so many events', toWhole)
       .option('--json', 'print the bodies, one a line'),
     "npx tallyhook listen --forward-to http://127.0.0.1:3000/webhooks --type 'operation.*'",
     'npx tallyhook listen --json --last 10 --count 10',
-  ).action(async (options) => exit((await import('./events/listen.ts')).runListen(options)));
+  ).action(async (options) => exit((await import('./listen.ts')).runListen(options)));
   withExamples(
     program
       .command('trigger')
       .description('send the example of an event type to a receiver as a signed webhook, once')
       .argument('<type>', 'event type, such as operation.settled')
       .requiredOption('--forward-to <url>', 'address of the receiver')
-      .option(...secret),
+      .addOption(secret),
     'npx tallyhook trigger operation.settled --forward-to http://127.0.0.1:3000/webhooks',
-  ).action(async (type, options) =>
-    exit((await import('./events/listen.ts')).runTrigger(type, options)),
+  ).action(async (type, options) => exit((await import('./listen.ts')).runTrigger(type, options)));
+}
+
+function addExport(program: Command): void {
+  const group = program
+    .command('export')
+    .description('export operations, the lines of a report, or the ledger with its hash chain');
+  withExamples(group, ...EXAMPLES);
+  addDaemonExports(group);
+  withExamples(
+    group
+      .command('ledger')
+      .description('export the ledger of the database')
+      .addOption(
+        new Option(
+          '--format <format>',
+          'jsonl: lines of JSON with the hash chain; hledger: a journal',
+        )
+          .choices(['jsonl', 'hledger'])
+          .default('jsonl'),
+      )
+      .requiredOption('--out <file>', 'file to write'),
+    'npx tallyhook export ledger --out ledger.jsonl',
+    'npx tallyhook export ledger --format hledger --out ledger.journal\n' +
+      '  hledger -f ledger.journal check',
+  ).action(async (options) => exit((await import('./export/ledger.ts')).exportLedgerTo(options)));
+}
+
+function addVerify(program: Command): void {
+  withExamples(
+    program
+      .command('verify')
+      .description(
+        'verify the hash chain of the ledger; exits 0 if all rows are as they were recorded',
+      )
+      .option('--file <path>', 'verify this export instead of the database')
+      .option('--anchor <head:count...>', 'compare with heads that were kept elsewhere')
+      .option('--json', 'print JSON'),
+    'npx tallyhook verify',
+    'npx tallyhook verify --anchor 5f1c…:1042 --json',
+    'npx tallyhook verify --file ledger.jsonl --anchor 5f1c…:1042',
+  ).action(async (options) => exit((await import('./export/ledger.ts')).runVerify(options)));
+}
+
+function addExplain(program: Command): void {
+  withExamples(
+    program
+      .command('explain')
+      .description('explain the balance of a wallet: its movements, last observation and drifts')
+      .argument('<addr>', 'address of the wallet')
+      .option('--from <instant>', 'start of the period, RFC 3339; by default 30 days ago')
+      .option('--to <instant>', 'end of the period, RFC 3339; by default now')
+      .option('--json', 'print JSON'),
+    'npx tallyhook explain 0x…',
+    'npx tallyhook explain 0x… --from 2026-11-01T00:00:00+09:00 --to 2026-12-01T00:00:00+09:00',
+  ).action(async (addr, options) =>
+    exit((await import('./export/explain.ts')).runExplain(addr, options)),
   );
 }
 

@@ -65,7 +65,7 @@ export async function createKey(
 type Created = Shown<typeof createdKey>;
 
 async function createRemote(remote: Remote, { expiresAt, ...input }: NewKey): Promise<Created> {
-  const body = { ...input, ...(expiresAt === undefined ? {} : { expires_at: isoText(expiresAt) }) };
+  const body = { ...input, expires_at: expiresAt === undefined ? undefined : isoText(expiresAt) };
   const text = await callDaemon(remote, { method: 'POST', path: '/api/keys', body });
   return JSON.parse(text) as Created;
 }

@@ -1,5 +1,9 @@
-/** What the definitions of commands share: examples, the options of a daemon, the exit. */
+/** What commands share: examples, the options of a daemon, files that they write, the exit. */
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
+import { DatabaseError } from '../db/sqlstate.ts';
 import { type Instant, parseInstant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 
@@ -28,6 +32,22 @@ export function instantOf(option: string, text: string | undefined): Instant | u
       `${option} ${text}: expected RFC 3339, such as 2026-11-01T00:00:00Z`,
     );
   return instant;
+}
+
+/**
+ * Writes a file, which gets its name when it is whole; others cannot read it.
+ * @throws Failure `bad_setting` when it cannot be written
+ */
+export async function saveFile(out: string, texts: AsyncIterable<string>): Promise<void> {
+  const part = `${out}.part`;
+  try {
+    await pipeline(texts, createWriteStream(part, { mode: 0o600 }));
+    await rename(part, out);
+  } catch (error) {
+    await rm(part, { force: true });
+    if (error instanceof Failure || error instanceof DatabaseError) throw error;
+    throw new Failure('bad_setting', `${out} cannot be written`);
+  }
 }
 
 /** Ends the process once the reader has all of its output: a pipe takes 64 KiB at a time. */

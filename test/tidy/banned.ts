@@ -36,7 +36,7 @@ const IN_SRC: Ban[] = [
     within: ['code'],
     patterns: [/\bprocess\??\.env\b/g, /=\s*process\s*;/g],
     // psql and pg_dump get the environment of the command.
-    except: [...CONFIG, 'src/cli/tallyhook.ts', 'src/cli/db/programs.ts'],
+    except: [...CONFIG, 'src/cli/tallyhook.ts', 'src/cli/db/access.ts'],
     use: 'the Config of daemon/config/',
   },
   {

@@ -5,11 +5,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Schema } from '../../api/api.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText, tryParseJson } from '../../kernel/json.ts';
+import { tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
-import { callDaemon, type Method, pagesOf, type Remote } from './remote.ts';
-import { shownText } from './table.ts';
+import { callDaemon, type Method, pagesOf, type Remote, withQuery } from './remote.ts';
+import { printRows, shownText } from './table.ts';
 
 interface Parameter {
   name: string;
@@ -96,11 +96,11 @@ function addOperation(
   command.action(async (...given: unknown[]) => {
     const options = given[inPath.length] as Options;
     const sentQuery = query.filter((one) => one.name !== 'limit');
-    const asked = `${filled(path, inPath, given)}${queryText(valuesOf(sentQuery, options))}`;
+    const asked = withQuery(filled(path, inPath, given), valuesOf(sentQuery, options));
     if (isList)
       return exit(printList(options, asked, { name, columns: columnsOf(document, answer) }));
-    const sent = body ? { body: Object.fromEntries(valuesOf(members, options)) } : {};
-    return exit(printAnswer(options, { method, path: asked, ...sent }));
+    const sent = body && valuesOf(members, options);
+    return exit(printAnswer(options, { method, path: asked, body: sent }));
   });
 }
 
@@ -122,18 +122,11 @@ function filled(path: string, inPath: readonly Parameter[], given: readonly unkn
   );
 }
 
-function valuesOf(inputs: readonly Input[], options: Options): [string, unknown][] {
-  return inputs.flatMap(({ name, option }) => {
-    const value = options[option.attributeName()];
-    return value === undefined ? [] : [[name, value] as [string, unknown]];
-  });
-}
-
-function queryText(values: readonly [string, unknown][]): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of values)
-    for (const one of [value].flat()) query.append(name, String(one));
-  return query.size === 0 ? '' : `?${query}`;
+/** What is not given is undefined. */
+function valuesOf(inputs: readonly Input[], options: Options): Row {
+  return Object.fromEntries(
+    inputs.map(({ name, option }) => [name, options[option.attributeName()]]),
+  );
 }
 
 function lowerFirst(text: string): string {
@@ -215,17 +208,17 @@ async function printList(
     rows.push(...page);
     if (rows.length >= limit) break;
   }
-  const data = rows.slice(0, limit);
-  if (options.json) printLine(jsonText({ data: data as never }));
-  else if (data.length === 0) printLine(`There are no such ${name}`);
-  for (const row of options.json ? [] : data)
-    printLine(columns.map((column) => shownText(row[column])).join('  '));
+  printRows(rows.slice(0, limit), {
+    json: options.json,
+    none: `There are no such ${name}`,
+    line: (row) => columns.map((column) => shownText(row[column])).join('  '),
+  });
   return 0;
 }
 
 async function printAnswer(
   options: Options,
-  call: { method: Method; path: string; body?: object },
+  call: { method: Method; path: string; body: Row | undefined },
 ): Promise<number> {
   const text = await callDaemon(options, call);
   const shown = tryParseJson(text);

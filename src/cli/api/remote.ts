@@ -1,14 +1,8 @@
-/** Requests to a running daemon, and the commands that send only one or two of them. */
-import { writeFile } from 'node:fs/promises';
+/** Requests to a running daemon. Their client is loaded with the first one. */
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
-import { request } from 'undici';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
-import type { freeze } from '../../resources/admin/status.ts';
-import { FORMATS, type ReportFormat } from '../../resources/reports/report.ts';
-import type { Shown } from '../../resources/resource.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {
@@ -37,7 +31,8 @@ function noDaemonAt({ url }: Remote): Failure {
   return new Failure('bad_setting', `what answers at ${url} is not a daemon`);
 }
 
-async function bytesFromDaemon(remote: Remote, call: Call) {
+/** The body of a 2xx response and its type. @throws Failure `bad_setting` */
+export async function bytesFromDaemon(remote: Remote, call: Call) {
   const { body, ...rest } = call;
   const sent = body === undefined ? {} : { type: 'application/json', body: jsonText(body) };
   const answer = await answerOf(remote, { ...rest, ...sent });
@@ -81,6 +76,7 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
   if (!URL.canParse(url))
     throw new Failure('bad_setting', `${url}: expected an address such as http://127.0.0.1:8080`);
   const timeoutMs = body instanceof Readable ? TIMEOUT_MS : 120_000;
+  const { request } = await import('undici');
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,
     headers: {
@@ -109,6 +105,14 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
   );
 }
 
+/** A path with the query of what is given; a list is one parameter, repeated. */
+export function withQuery(path: string, given: Record<string, unknown>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(given))
+    for (const one of value === undefined ? [] : [value].flat()) query.append(name, String(one));
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
 /** Every row of a list. @param path with its query, if any */
 export async function listAll<Row>(remote: Remote, path: string): Promise<Row[]> {
   const rows: Row[] = [];
@@ -134,59 +138,4 @@ export async function* pagesOf<Row>(remote: Remote, path: string): AsyncGenerato
     before = cursor;
     cursor = page.next_cursor;
   } while (cursor !== null && cursor !== before);
-}
-
-export async function setFreeze(
-  action: 'freeze' | 'unfreeze',
-  options: Remote & { reason: string; json?: true },
-): Promise<number> {
-  const text = await callDaemon(options, {
-    method: 'POST',
-    path: `/api/${action}`,
-    body: { reason: options.reason },
-  });
-  const { frozen_at: at, frozen_by: by, reason } = JSON.parse(text) as Shown<typeof freeze>;
-  const since = `${at} by ${by}: ${reason}`;
-  const result =
-    action === 'freeze'
-      ? `All writes are frozen since ${since}`
-      : `Writes are allowed again; they were frozen since ${since}`;
-  printLine(options.json ? text : result);
-  return 0;
-}
-
-export async function clearDeadlines(
-  options: Remote & { reason: string; json?: true },
-): Promise<number> {
-  const { reason, json } = options;
-  const path = '/api/deadlines/clear';
-  const text = await callDaemon(options, { method: 'POST', path, body: { reason } });
-  printLine(json ? text : 'The deadlines of the service are removed; requests are sent again');
-  return 0;
-}
-
-export async function createReport(
-  options: Remote & { from: string; to: string; format: ReportFormat; out?: string },
-): Promise<number> {
-  const { from, to, format, out } = options;
-  const { isText, extension } = FORMATS[format];
-  if (!isText && !out)
-    throw new Failure('bad_setting', `${format} needs a file: --out report.${extension}`);
-  const created = await callDaemon(options, {
-    method: 'POST',
-    path: '/api/reports',
-    body: { kind: 'reconciliation', from, to },
-  });
-  const { id } = parseJson(created) as { id: string };
-  const { bytes: report } = await bytesFromDaemon(options, {
-    method: 'GET',
-    path: `/api/reports/${id}?format=${encodeURIComponent(format)}`,
-    accept: '*/*',
-  });
-  if (!out) printLine(report.toString());
-  else
-    await writeFile(out, report).catch(() => {
-      throw new Failure('bad_setting', `${out} cannot be written; the report is ${id}`);
-    });
-  return 0;
 }

@@ -1,5 +1,6 @@
-/** Lists of what the API answers, as lines of a terminal. */
+/** What the API answers, as lines of a terminal. */
 import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
 import { cellText, columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 
 /** What others wrote, such as a receiver or a creator of tokens, must not steer the terminal. */
@@ -20,4 +21,13 @@ export function lineOf<R extends Resource>(
   const values: Record<string, unknown> = row;
   const cells = columnsOf(resource).map(({ name }) => shownText(instead[name] ?? values[name]));
   return cells.join('  ');
+}
+
+/** Prints a line for each row, or all as JSON. @param none the line for an empty list */
+export function printRows<Row>(
+  data: readonly Row[],
+  { json, none, line }: { json: true | undefined; none: string; line: (row: Row) => string },
+): void {
+  if (json) printLine(jsonText({ data }));
+  else for (const text of data.length === 0 ? [none] : data.map(line)) printLine(text);
 }

@@ -2,6 +2,7 @@
  * `tallyhook db`: logins for clients of people. The embedded server has the password of finance in
  * DATA_DIR; `npx tallyhook setup` prints that of an external one, and nothing keeps it.
  */
+import { spawn } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { type Config, loadConfig } from '../../daemon/daemon.ts';
 import { serverMajor } from '../../db/access/reach.ts';
@@ -13,7 +14,6 @@ import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { requireDatabase } from '../installation.ts';
-import { majorOf, passwordOf, runProgram, withoutPassword } from './programs.ts';
 
 interface Login {
   finance?: true;
@@ -119,7 +119,61 @@ function partsOf(url: URL) {
   };
 }
 
+/** For arguments, which every user of the machine can read. */
+function withoutPassword(url: URL): string {
+  return Object.assign(new URL(url), { password: '' }).href;
+}
+
+function passwordOf(url: URL): string {
+  return decodeURIComponent(url.password);
+}
+
 /** For people; standard output holds the URL alone. */
 function note(line: string): void {
   process.stderr.write(`Note: ${line}\n`);
+}
+
+/**
+ * Runs psql or pg_dump on the standard streams and returns its exit code. The password is in the
+ * environment, because all users can read arguments.
+ * @throws Failure `bad_setting` when it is not installed
+ */
+async function runProgram(file: string, args: string[], url: URL): Promise<number> {
+  const env = { ...process.env, ...(url.password ? { PGPASSWORD: passwordOf(url) } : {}) };
+  const child = spawn(file, args, { env, stdio: 'inherit' });
+  // Ctrl-C ends a query of psql, not psql.
+  const ignore = () => {};
+  process.on('SIGINT', ignore);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'ENOENT' ? notInstalled(file) : error),
+      );
+      child.once('close', (code) => resolve(code ?? 1));
+    });
+  } finally {
+    process.off('SIGINT', ignore);
+  }
+}
+
+/** The major version of an installed program. @throws Failure `bad_setting` */
+async function majorOf(file: string): Promise<number> {
+  const child = spawn(file, ['--version'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('error', () => reject(notInstalled(file)));
+    child.once('close', () => resolve());
+  });
+  return Number(/(\d+)/.exec(text)?.[1] ?? 0);
+}
+
+function notInstalled(file: string): Failure {
+  return new Failure(
+    'bad_setting',
+    `${file} is not installed; on Debian or Ubuntu run: apt install postgresql-client, or use ` +
+      'another client with the URL that npx tallyhook db url prints',
+  );
 }

@@ -1,34 +1,121 @@
 /** `tallyhook drifts`: lists drifts, and assigns, proposes and approves through the daemon. */
+import { type Command, Option } from 'commander';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { drift, type driftDetail, type driftSummary } from '../../resources/ledger/drift.ts';
+import {
+  CAUSES,
+  drift,
+  type driftDetail,
+  type driftSummary,
+} from '../../resources/ledger/drift.ts';
 import { differenceText, sentenceOf } from '../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { driftResults } from '../../resources/results.ts';
-import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { lineOf } from '../api/table.ts';
+import { callDaemon, listAll, type Remote, withQuery } from '../api/remote.ts';
+import { lineOf, printRows } from '../api/table.ts';
+import { exit, withExamples, withRemote } from '../options.ts';
+
+const READ = 'key with the scope read';
+const BY_CAUSE = 'key with the scope decide, and with --cause also read';
+
+export function addDrifts(program: Command): void {
+  const group = program
+    .command('drifts')
+    .description('differences that no operation explains: list, assign, propose, approve');
+  const propose = 'npx tallyhook drifts propose drf_… --proposal book --reason "paid in cash"';
+  const approve = 'npx tallyhook drifts approve drf_…';
+  withExamples(group, 'npx tallyhook drifts', propose, approve);
+  addDriftQueries(group);
+  withExamples(
+    withRemote(group.command('assign'), BY_CAUSE)
+      .description('assign drifts to a person')
+      .argument('[id...]', 'ids of drifts')
+      .addOption(causeOption('all unclosed drifts of this probable cause'))
+      .option('--to <owner>', 'who works on them')
+      .option('--unassign', 'no one works on them')
+      .option('--json', 'print JSON'),
+    'npx tallyhook drifts assign drf_… drf_… --to ann',
+  ).action((ids, options) => exit(assignDrifts(ids, options)));
+  withExamples(
+    withRemote(group.command('propose'), BY_CAUSE)
+      .description('propose how drifts end; another owner must approve it')
+      .argument('[id...]', 'ids of drifts')
+      .addOption(causeOption('all open drifts of this probable cause'))
+      .addOption(proposalOption('book, link to an operation, or dismiss; else the prepared one'))
+      .option('--operation <id>', 'the operation to link to')
+      .requiredOption('--reason <text>', 'reason, stored with the proposal')
+      .option('--json', 'print JSON'),
+    propose,
+    'npx tallyhook drifts propose drf_… --proposal link --operation op_… --reason "receipt 17"',
+    'npx tallyhook drifts propose --cause made_elsewhere --reason "campaign of the 12th"',
+  ).action((ids, options) => exit(proposeDrifts(ids, options)));
+  withExamples(
+    withRemote(group.command('approve'), BY_CAUSE)
+      .description('approve the newest proposals of another owner')
+      .argument('[id...]', 'ids of drifts')
+      .addOption(causeOption('all proposed drifts of this probable cause'))
+      .addOption(proposalOption('only if this is proposed'))
+      .option('--json', 'print JSON'),
+    approve,
+    'npx tallyhook drifts approve --cause made_elsewhere --proposal book',
+  ).action((ids, options) => exit(approveDrifts(ids, options)));
+}
+
+function addDriftQueries(group: Command): void {
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), READ)
+      .description('list drifts, newest first; by default those that are not closed')
+      .option('--state <state>', 'unclosed, open, proposed, booked, …', 'unclosed')
+      .addOption(causeOption('only of this probable cause'))
+      .option('--addr <addr>', 'only of this wallet')
+      .option('--assignee <owner>', 'only of this person')
+      .option('--json', 'print JSON'),
+    'npx tallyhook drifts --cause lost_operation',
+    'npx tallyhook drifts list --state booked --json',
+  ).action((options) => exit(showDrifts(options)));
+  withExamples(
+    withRemote(group.command('show'), READ)
+      .description('show a drift in words, its history, and the prepared proposal')
+      .argument('<id>', 'id of the drift')
+      .option('--json', 'print JSON'),
+    'npx tallyhook drifts show drf_…',
+  ).action((id, options) => exit(showDrift(id, options)));
+  withExamples(
+    withRemote(group.command('summary'), READ)
+      .description('sum unclosed drifts by probable cause and by age')
+      .option('--json', 'print JSON'),
+    'npx tallyhook drifts summary',
+  ).action((options) => exit(showSummary(options)));
+}
+
+function causeOption(description: string): Option {
+  return new Option('--cause <cause>', description).choices(CAUSES);
+}
+
+function proposalOption(description: string): Option {
+  return new Option('--proposal <kind>', description).choices(['book', 'link', 'dismiss']);
+}
 
 type Drift = Shown<typeof drift>;
 type Summary = Shown<typeof driftSummary>;
 
 type Options = Remote & { json?: true };
-export type Filter = { state?: string; cause?: string; addr?: string; assignee?: string };
+type Filter = { state?: string; cause?: string; addr?: string; assignee?: string };
 
 /** The drifts of these ids on the line of a command, or all unclosed ones of a filter. */
 type Chosen = Options & { cause?: string };
 
 const BULK_MAX = 200;
+const NONE = 'There is no such drift';
 
-export async function showDrifts(options: Options & Filter): Promise<number> {
+async function showDrifts(options: Options & Filter): Promise<number> {
   const data = await listDrifts(options, options);
-  if (options.json) printLine(jsonText({ data }));
-  else if (data.length === 0) printLine('There is no such drift');
-  for (const drift of options.json ? [] : data) printLine(driftLine(drift));
+  printRows(data, { json: options.json, none: NONE, line: driftLine });
   return 0;
 }
 
-export async function showDrift(id: string, options: Options): Promise<number> {
+async function showDrift(id: string, options: Options): Promise<number> {
   const text = await callDaemon(options, { method: 'GET', path: `/api/drifts/${id}` });
   if (options.json) {
     printLine(text);
@@ -43,7 +130,7 @@ export async function showDrift(id: string, options: Options): Promise<number> {
   return 0;
 }
 
-export async function showSummary(options: Options): Promise<number> {
+async function showSummary(options: Options): Promise<number> {
   const text = await callDaemon(options, { method: 'GET', path: '/api/drifts/summary' });
   if (options.json) {
     printLine(text);
@@ -62,7 +149,7 @@ export async function showSummary(options: Options): Promise<number> {
   return 0;
 }
 
-export async function assignDrifts(
+async function assignDrifts(
   ids: string[],
   options: Chosen & { to?: string; unassign?: true },
 ): Promise<number> {
@@ -71,24 +158,19 @@ export async function assignDrifts(
   return act('assign', ids, options, { assignee: options.to ?? null });
 }
 
-export async function proposeDrifts(
+async function proposeDrifts(
   ids: string[],
   options: Chosen & { reason: string; proposal?: string; operation?: string },
 ): Promise<number> {
   const { reason, proposal, operation } = options;
-  const named = {
-    ...(proposal === undefined ? {} : { proposal }),
-    ...(operation === undefined ? {} : { operation_id: operation }),
-  };
-  return act('propose', ids, options, { reason, ...named });
+  return act('propose', ids, options, { reason, proposal, operation_id: operation });
 }
 
-export async function approveDrifts(
+async function approveDrifts(
   ids: string[],
   options: Chosen & { proposal?: string },
 ): Promise<number> {
-  const { proposal } = options;
-  return act('approve', ids, options, proposal === undefined ? {} : { proposal });
+  return act('approve', ids, options, { proposal: options.proposal });
 }
 
 /** Acts on many drifts, a request for every 200. Returns 1 when one of them was refused. */
@@ -101,10 +183,12 @@ async function act(name: string, named: string[], options: Chosen, body: object)
     const text = await callDaemon(options, { method: 'POST', path, body: part });
     data.push(...(JSON.parse(text) as Shown<typeof driftResults>).data);
   }
-  if (options.json) printLine(jsonText({ data }));
-  else if (data.length === 0) printLine('There is no such drift');
-  for (const { id, drift, problem } of options.json ? [] : data)
-    printLine(drift ? driftLine(drift) : `${id}  refused  ${problem?.detail ?? problem?.title}`);
+  printRows(data, {
+    json: options.json,
+    none: NONE,
+    line: ({ id, drift, problem }) =>
+      drift ? driftLine(drift) : `${id}  refused  ${problem?.detail ?? problem?.title}`,
+  });
   return data.some(({ problem }) => problem !== null) ? 1 : 0;
 }
 
@@ -118,10 +202,7 @@ async function chosen(name: string, ids: string[], options: Chosen): Promise<str
 }
 
 function listDrifts(remote: Remote, { state, cause, addr, assignee }: Filter): Promise<Drift[]> {
-  const given = Object.entries({ state, cause, addr, assignee }).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value] as [string, string]],
-  );
-  return listAll<Drift>(remote, `/api/drifts?${new URLSearchParams(given)}`);
+  return listAll(remote, withQuery('/api/drifts', { state, cause, addr, assignee }));
 }
 
 function driftLine(row: Drift): string {

@@ -1,23 +1,59 @@
 /** `tallyhook decisions`: undecided operations, whose outcome two owners decide. */
-import { jsonText } from '../../kernel/json.ts';
+import type { Command } from 'commander';
 import { printLine } from '../../kernel/log.ts';
 import type { decision } from '../../resources/operations/decision.ts';
 import { operation } from '../../resources/operations/operation.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { lineOf } from '../api/table.ts';
+import { lineOf, printRows } from '../api/table.ts';
+import { exit, withExamples, withRemote } from '../options.ts';
+
+const READ = 'key with the scope read';
+const DECIDE = 'key with the scope decide';
+
+export function addDecisions(program: Command): void {
+  const group = program
+    .command('decisions')
+    .description('outcomes of operations that the evidence does not decide');
+  const propose = 'npx tallyhook decisions propose op_… executed --reason "receipt 17"';
+  const approve = 'npx tallyhook decisions approve op_…';
+  withExamples(group, 'npx tallyhook decisions', propose, approve);
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), READ)
+      .description('list undecided operations, newest first')
+      .option('--json', 'print JSON'),
+    'npx tallyhook decisions --json',
+  ).action((options) => exit(listUndecided(options)));
+  withExamples(
+    withRemote(group.command('propose'), DECIDE)
+      .description('propose the outcome of an operation; another owner must approve it')
+      .argument('<id>', 'id of the operation')
+      .argument('<outcome>', 'executed or not_executed')
+      .requiredOption('--reason <text>', 'reason, stored with the proposal')
+      .option('--json', 'print JSON'),
+    propose,
+  ).action((id, outcome, options) => exit(proposeOutcome(id, outcome, options)));
+  withExamples(
+    withRemote(group.command('approve'), DECIDE)
+      .description('approve the newest proposal of another owner')
+      .argument('<id>', 'id of the operation')
+      .option('--outcome <outcome>', 'only if this is proposed: executed or not_executed')
+      .option('--json', 'print JSON'),
+    approve,
+  ).action((id, options) => exit(approveOutcome(id, options)));
+}
 
 type Options = Remote & { json?: true };
+type Operation = Shown<typeof operation>;
 
-export async function listUndecided(options: Options): Promise<number> {
-  const data = await listAll<Shown<typeof operation>>(options, '/api/operations?state=undecided');
-  if (options.json) printLine(jsonText({ data }));
-  else if (data.length === 0) printLine('No operation is undecided');
-  for (const row of options.json ? [] : data) printLine(lineOf(operation, row));
+async function listUndecided(options: Options): Promise<number> {
+  const data = await listAll<Operation>(options, '/api/operations?state=undecided');
+  const line = (row: Operation) => lineOf(operation, row);
+  printRows(data, { json: options.json, none: 'No operation is undecided', line });
   return 0;
 }
 
-export async function proposeOutcome(
+async function proposeOutcome(
   id: string,
   outcome: string,
   options: Options & { reason: string },
@@ -33,11 +69,11 @@ export async function proposeOutcome(
   return 0;
 }
 
-export async function approveOutcome(
+async function approveOutcome(
   id: string,
   options: Options & { outcome?: string },
 ): Promise<number> {
-  const body = options.outcome === undefined ? {} : { outcome: options.outcome };
+  const body = { outcome: options.outcome };
   const path = `/api/operations/${encodeURIComponent(id)}/approve`;
   const text = await callDaemon(options, { method: 'POST', path, body });
   printLine(options.json ? text : `${id} is ${JSON.parse(text).state}`);

@@ -1,16 +1,70 @@
 /** `tallyhook periods`: lists, closes, signs and reopens periods through the daemon. */
+import type { Command } from 'commander';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import type { period, periodClose } from '../../resources/ledger/period.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
+import { exit, withExamples, withRemote } from '../options.ts';
+
+const READ = 'key with the scope read';
+const DECIDE = 'key with the scope decide';
+
+export function addPeriods(program: Command): void {
+  const group = program
+    .command('periods')
+    .description('periods of the books: list, close with a report, sign, reopen');
+  const check = 'npx tallyhook periods close --to 2026-12-01 --dry-run';
+  const close =
+    'npx tallyhook periods close --to 2026-12-01 --sign-off "drf_…=refund is on its way"';
+  const sign = 'npx tallyhook periods sign per_…';
+  const reopen = 'npx tallyhook periods reopen per_… --reason "receipt 17 was missing"';
+  withExamples(group, 'npx tallyhook periods', check, close, sign, reopen);
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), READ)
+      .description('list closes of periods, newest first, and since when the open one runs')
+      .option('--json', 'print JSON'),
+    'npx tallyhook periods --json',
+  ).action((options) => exit(listPeriods(options)));
+  withExamples(
+    withRemote(group.command('close'), DECIDE)
+      .description('close the period that begins where the last closed one ends')
+      .requiredOption(
+        '--to <end>',
+        'end, excluded: an instant, or a day in the zone of the reports',
+      )
+      .option('--from <start>', 'start of the first period')
+      .option('--sign-off <subject=reason...>', 'open items of the report that may stay open')
+      .option('--reason <text>', 'reason, stored with the close')
+      .option('--dry-run', 'only print what prevents the close; exits 1 if something does')
+      .option('--json', 'print JSON'),
+    'npx tallyhook periods close --from 2026-11-01 --to 2026-12-01',
+    check,
+    close,
+  ).action((options) => exit(closePeriod(options)));
+  withExamples(
+    withRemote(group.command('sign'), DECIDE)
+      .description('sign a closed period; another owner than the one that closed it')
+      .argument('<id>', 'id of the period')
+      .option('--json', 'print JSON'),
+    sign,
+  ).action((id, options) => exit(signPeriod(id, options)));
+  withExamples(
+    withRemote(group.command('reopen'), DECIDE)
+      .description('reopen the newest closed or signed period')
+      .argument('<id>', 'id of the period')
+      .requiredOption('--reason <text>', 'reason, stored with the reopening')
+      .option('--json', 'print JSON'),
+    reopen,
+  ).action((id, options) => exit(reopenPeriod(id, options)));
+}
 
 type Options = Remote & { json?: true };
 
 type Period = Shown<typeof period>;
 
-export async function listPeriods(options: Options): Promise<number> {
+async function listPeriods(options: Options): Promise<number> {
   const data = await listAll<Period>(options, '/api/periods');
   if (options.json) {
     printLine(jsonText({ data }));
@@ -24,7 +78,7 @@ export async function listPeriods(options: Options): Promise<number> {
 }
 
 /** Returns 1 when a dry run finds what prevents the close. */
-export async function closePeriod(
+async function closePeriod(
   options: Options & {
     from?: string;
     to: string;
@@ -38,11 +92,11 @@ export async function closePeriod(
     method: 'POST',
     path: '/api/periods/close',
     body: {
+      from,
       to,
+      reason,
       sign_offs: (options.signOff ?? []).map(signOffOf),
-      ...(from === undefined ? {} : { from }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(dryRun ? { dry_run: true } : {}),
+      dry_run: dryRun,
     },
   });
   const { period, obstacles, ...result } = JSON.parse(text) as Shown<typeof periodClose>;
@@ -58,17 +112,14 @@ export async function closePeriod(
   return code;
 }
 
-export async function signPeriod(id: string, options: Options): Promise<number> {
+async function signPeriod(id: string, options: Options): Promise<number> {
   const path = `/api/periods/${encodeURIComponent(id)}/sign`;
   const text = await callDaemon(options, { method: 'POST', path });
   printLine(options.json ? text : lineOf(JSON.parse(text) as Period));
   return 0;
 }
 
-export async function reopenPeriod(
-  id: string,
-  options: Options & { reason: string },
-): Promise<number> {
+async function reopenPeriod(id: string, options: Options & { reason: string }): Promise<number> {
   const path = `/api/periods/${encodeURIComponent(id)}/reopen`;
   const body = { reason: options.reason };
   const text = await callDaemon(options, { method: 'POST', path, body });

@@ -1,21 +1,46 @@
 /** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
+import type { Command } from 'commander';
 import { isId } from '../../kernel/ids.ts';
-import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { quarantined, type release } from '../../resources/operations/quarantine.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { lineOf } from '../api/table.ts';
+import { lineOf, printRows } from '../api/table.ts';
+import { exit, withExamples, withRemote } from '../options.ts';
 
-export async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
-  const data = await listAll<Shown<typeof quarantined>>(options, '/api/quarantine');
-  if (options.json) printLine(jsonText({ data }));
-  else if (data.length === 0) printLine('Nothing is quarantined');
-  for (const row of options.json ? [] : data) printLine(lineOf(quarantined, row));
+export function addQuarantine(program: Command): void {
+  const group = program
+    .command('quarantine')
+    .description('list and release postings and observations that wait for a person');
+  const release = 'npx tallyhook quarantine release op_… --reason "the other app confirmed it"';
+  withExamples(group, 'npx tallyhook quarantine', release);
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), 'key with the scope read')
+      .description('list what is quarantined, newest first, with the reasons')
+      .option('--json', 'print JSON'),
+    'npx tallyhook quarantine --json',
+  ).action((options) => exit(listQuarantine(options)));
+  withExamples(
+    withRemote(group.command('release'), 'key with the scope admin')
+      .description('try a posting or an observation again, even with the number of another app')
+      .argument('<id>', 'id of an operation or posting request, or target of an observation')
+      .requiredOption('--reason <text>', 'reason, stored with the release')
+      .option('--json', 'print JSON'),
+    release,
+    'npx tallyhook quarantine release wallet:0x… --reason "the settings were wrong"',
+  ).action((id, options) => exit(releaseQuarantine(id, options)));
+}
+
+type Quarantined = Shown<typeof quarantined>;
+
+async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
+  const data = await listAll<Quarantined>(options, '/api/quarantine');
+  const line = (row: Quarantined) => lineOf(quarantined, row);
+  printRows(data, { json: options.json, none: 'Nothing is quarantined', line });
   return 0;
 }
 
-export async function releaseQuarantine(
+async function releaseQuarantine(
   id: string,
   options: Remote & { reason: string; json?: true },
 ): Promise<number> {

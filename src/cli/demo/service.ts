@@ -2,13 +2,14 @@
  * The service of the demo: the one of the environment, or a sandbox. Each of its hosts is behind a
  * proxy. Contract, operator and wallets come from the options or are looked up.
  */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
 import type { ServiceAddress } from '../../daemon/daemon.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
-import { type DemoProxy, startProxy } from './proxy.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 
 export interface DemoOptions {
   contract?: string;
@@ -58,7 +59,7 @@ export async function openDemoService(
   }
   const behind = (url: string) => proxies.get(url)?.url ?? url;
   const token = await clientToken(real);
-  const targets = await findTargets(real, token, options, sandbox?.url);
+  const targets = await findTargets(real, token, options, sandbox);
   return {
     address: {
       ...real,
@@ -116,11 +117,10 @@ async function findTargets(
   service: ServiceAddress,
   token: string,
   options: DemoOptions,
-  sandboxUrl: string | undefined,
+  sandbox: Sandbox | undefined,
 ): Promise<DemoTargets> {
   const given = options.wallet?.flatMap((text) => text.split(',')) ?? [];
-  const wallets = given.length > 0 || !sandboxUrl ? given : await sandboxWallets(sandboxUrl);
-  const [payer, second] = wallets;
+  const [payer, second] = given.length > 0 || !sandbox ? given : activeWallets(sandbox);
   if (!payer)
     throw new Failure(
       'bad_setting',
@@ -131,13 +131,8 @@ async function findTargets(
   return { contract, operator: options.operator ?? '1', payer, payee };
 }
 
-/** The first two active wallets of the sandbox. */
-async function sandboxWallets(url: string): Promise<string[]> {
-  const state = (await send('GET', `${url}/_sandbox/state`, '')) as {
-    wallets?: { addr?: string; token_addr?: string; status?: number; amt_token?: string }[];
-  };
-  const good = (state.wallets ?? []).filter((wallet) => wallet.status === 1);
-  return good.flatMap((wallet) => wallet.addr ?? wallet.token_addr ?? []).slice(0, 2);
+function activeWallets({ control }: Sandbox): string[] {
+  return control.state().wallets.flatMap(({ addr, status }) => (status === 1 ? [addr] : []));
 }
 
 /** A second wallet: that of an owner or creator of a token. */
@@ -168,4 +163,70 @@ async function otherWallet(
     if (found.data?.status === 1) return addr;
   }
   return undefined;
+}
+
+interface DemoProxy {
+  url: string;
+  /** Loses the response to the next write. */
+  loseNextAnswer(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * A loopback proxy that can lose one answer: it forwards the request and closes the connection
+ * instead of returning the response.
+ * @param target the service's origin, with a path before /v1 if it has one
+ */
+async function startProxy(target: string): Promise<DemoProxy> {
+  let lose = false;
+  const server = createServer((incoming, outgoing) => {
+    relay(target, incoming, outgoing, () => {
+      const now = lose && incoming.method !== 'GET';
+      if (now) lose = false;
+      return now;
+    }).catch(() => outgoing.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    loseNextAnswer() {
+      lose = true;
+    },
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+async function relay(
+  target: string,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  loseThis: () => boolean,
+): Promise<void> {
+  const {
+    host: _host,
+    connection: _connection,
+    'transfer-encoding': _te,
+    ...headers
+  } = incoming.headers;
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming as AsyncIterable<Buffer>) chunks.push(chunk);
+  const answer = await request(`${target}${incoming.url}`, {
+    method: (incoming.method ?? 'GET') as 'GET',
+    headers,
+    body: chunks.length > 0 ? Buffer.concat(chunks) : null,
+    headersTimeout: 30_000,
+    bodyTimeout: 30_000,
+  });
+  const body = Buffer.from(await answer.body.arrayBuffer());
+  if (loseThis()) {
+    outgoing.destroy();
+    return;
+  }
+  const { connection: _c, 'transfer-encoding': _t, 'keep-alive': _k, ...passed } = answer.headers;
+  outgoing.writeHead(answer.statusCode, { ...passed, 'content-length': body.length });
+  outgoing.end(body);
 }

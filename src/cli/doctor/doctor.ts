@@ -4,8 +4,11 @@
  */
 import {
   type Config,
+  checkService,
   type Database,
   masterKeyTools,
+  openService,
+  upstreamSettings,
   verificationTools,
 } from '../../daemon/daemon.ts';
 import { findMissingGuards } from '../../db/checks/guards.ts';
@@ -13,13 +16,15 @@ import { listLiving } from '../../db/leases.ts';
 import { isoText, monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { makeLog, printLine } from '../../kernel/log.ts';
+import { makeMetrics } from '../../kernel/metrics.ts';
 import { systemRandom } from '../../kernel/random.ts';
+import { makeQuotaStore } from '../../observer/observer.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { countAlerts } from '../../reconciler/reconciler.ts';
 import { ROLES, type Role } from '../../resources/admin/status.ts';
+import { openUpstream, type Upstream } from '../../upstream/upstream.ts';
 import { withDatabase } from '../installation.ts';
-import { withUpstream } from './service.ts';
 
 interface Check {
   check: string;
@@ -147,4 +152,29 @@ async function checkUpstream(database: Database, config: Config): Promise<string
 
 function reasonOf(observation: { result: string; cause?: string; message?: string }): string {
   return observation.cause ?? observation.message ?? observation.result;
+}
+
+/** Opens the configured service, runs the work, and closes it. @throws Failure `bad_setting` */
+export async function withUpstream<T>(
+  { db, clock }: Database,
+  config: Config,
+  work: (upstream: Upstream, identity: string) => Promise<T>,
+): Promise<T> {
+  const log = makeLog('error');
+  const opened = await openService(config, { clock, random: systemRandom, log });
+  await checkService(db, opened, clock);
+  const upstream = await openUpstream({
+    ...opened.address,
+    clock,
+    random: systemRandom,
+    log,
+    metrics: makeMetrics(),
+    quota: makeQuotaStore(db),
+    settings: upstreamSettings(config),
+  });
+  try {
+    return await work(upstream, opened.identity);
+  } finally {
+    await upstream.close();
+  }
 }

@@ -2,11 +2,15 @@
  * `tallyhook doctor --restored`: lists what a restored or copied database may lack, takes over the
  * idempotency keys that were used since, and releases the writes.
  */
+import { createReadStream } from 'node:fs';
 import { userInfo } from 'node:os';
+import { createInterface } from 'node:readline';
 import { type Config, type Database, identityTools } from '../../daemon/daemon.ts';
+import type { Db } from '../../db/connect.ts';
+import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import { isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText } from '../../kernel/json.ts';
+import { jsonText, tryParseJson } from '../../kernel/json.ts';
 import { makeLog, printLine } from '../../kernel/log.ts';
 import {
   findCurrent,
@@ -14,11 +18,18 @@ import {
   listOperations,
   type Operation,
   releaseRestored,
+  type UsedSinceBackup,
 } from '../../operations/operations.ts';
+import {
+  listContracts,
+  listTokens,
+  listWallets,
+  positionsOf,
+  type Token,
+} from '../../reconciler/reconciler.ts';
+import type { TokenRecord, Upstream } from '../../upstream/upstream.ts';
 import { withDatabase } from '../installation.ts';
-import { type Comparison, compareWithService } from './comparison.ts';
-import { withUpstream } from './service.ts';
-import { readUsedKeys } from './used-keys.ts';
+import { withUpstream } from './doctor.ts';
 
 interface Options {
   keysUsed?: string;
@@ -179,4 +190,168 @@ function differenceLines({ wallets, tokens }: Comparison): string[] {
       ({ contractId, tokenId, difference }) => `  ${contractId}/${tokenId}  ${difference}`,
     ),
   ];
+}
+
+const GROUP_MAX = 1_000;
+const KEY_MAX = 1_000;
+/** Errors after which the key was free again. */
+const UNAPPLIED = ['not_sent', 'unavailable'];
+
+/**
+ * The writes of a file, in groups: a key on each line, or events of a subscriber's copy of the
+ * feed, one JSON document on each line.
+ * @throws Failure `bad_setting` with the line
+ */
+async function* readUsedKeys(path: string): AsyncGenerator<UsedSinceBackup[]> {
+  const lines = createInterface({ input: createReadStream(path), crlfDelay: 1_000 });
+  const group: UsedSinceBackup[] = [];
+  let n = 0;
+  try {
+    for await (const line of lines) {
+      n += 1;
+      const used = usedOf(line.trim(), `${path}:${n}`);
+      if (used) group.push(used);
+      if (group.length === GROUP_MAX) yield group.splice(0);
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure('bad_setting', `${path} cannot be read`);
+  }
+  yield group;
+}
+
+function usedOf(line: string, where: string): UsedSinceBackup | undefined {
+  if (line === '') return undefined;
+  if (!line.startsWith('{')) return { key: keyOf(line, where), operationId: null };
+  const parsed = tryParseJson(line) as Members | undefined;
+  if (typeof parsed !== 'object') throw new Failure('bad_setting', `${where} is not JSON`);
+  const { idempotency_key, operation_id, error } = (parsed.data ?? parsed) as Members;
+  if (UNAPPLIED.includes(String(error?.class))) return undefined;
+  const key = typeof idempotency_key === 'string' ? keyOf(idempotency_key, where) : null;
+  const operationId = typeof operation_id === 'string' ? operation_id : null;
+  return key === null && operationId === null ? undefined : { key, operationId };
+}
+
+interface Members {
+  data?: Members;
+  idempotency_key?: unknown;
+  operation_id?: unknown;
+  error?: { class?: unknown } | null;
+}
+
+function keyOf(text: string, where: string): string {
+  if (text.length <= KEY_MAX) return text;
+  throw new Failure('bad_setting', `${where} is longer than ${KEY_MAX} characters`);
+}
+
+interface WalletDifference {
+  addr: string;
+  /** The ledger with what is due to be posted. */
+  expected: bigint;
+  shown: bigint;
+  /** The sum of open drifts, which have been found since or were known before. */
+  drift: bigint;
+  /** The sums of open operations, which may explain the difference. */
+  openUp: bigint;
+  openDown: bigint;
+}
+
+interface TokenDifference {
+  contractId: bigint;
+  tokenId: bigint;
+  /** `not_here`: the service shows a token that this database does not have. */
+  difference: 'not_here' | 'not_shown' | 'changed';
+}
+
+interface Comparison {
+  wallets: { compared: number; unreadable: number; different: WalletDifference[] };
+  tokens: { compared: number; unreadable: number; different: TokenDifference[] };
+}
+
+const PER_PAGE = 100;
+const CONTRACTS_MAX = 100;
+
+/**
+ * Compares what this database holds with what the service shows at present, within the budget of
+ * polls: at most `limit` wallets and about as many tokens.
+ */
+async function compareWithService(db: Db, upstream: Upstream, limit: number): Promise<Comparison> {
+  return {
+    wallets: await compareWallets(db, upstream, limit),
+    tokens: await compareTokens(db, upstream, limit),
+  };
+}
+
+async function compareWallets(db: Db, upstream: Upstream, limit: number) {
+  const result: Comparison['wallets'] = { compared: 0, unreadable: 0, different: [] };
+  const wallets = await listWallets(db, { after: '', limit });
+  const opened = wallets.filter(({ openedAt }) => openedAt !== null);
+  const positions = await positionsOf(
+    db,
+    opened.map(({ key }) => key),
+  );
+  for (const { key, addr } of opened) {
+    const seen = await upstream.account(addr, 'pending');
+    const position = positions.get(key);
+    if (seen.result !== 'seen' || !position) {
+      result.unreadable += 1;
+      continue;
+    }
+    result.compared += 1;
+    const { drift, openUp, openDown } = position;
+    const expected = position.ledgerBalance + position.unposted;
+    const shown = seen.record.balance;
+    if (shown !== expected)
+      result.different.push({ addr, expected, shown, drift, openUp, openDown });
+  }
+  return result;
+}
+
+async function compareTokens(db: Db, upstream: Upstream, limit: number) {
+  const result: Comparison['tokens'] = { compared: 0, unreadable: 0, different: [] };
+  for (const contractId of await listContracts(db, CONTRACTS_MAX)) {
+    if (result.compared >= limit) break;
+    const most = limit - result.compared;
+    const shown = await shownTokens(upstream, contractId, most);
+    if (shown === undefined) {
+      result.unreadable += 1;
+      continue;
+    }
+    const held = new Map<bigint, Token>();
+    for (const token of await listTokens(db, { contractId, after: undefined, limit: most + 1 }))
+      if (token.presence === 'present') held.set(token.tokenId, token);
+    result.compared += Math.max(shown.rows.size, held.size);
+    const ids = new Set([...shown.rows.keys(), ...held.keys()]);
+    // Beyond the limit of either list nothing is known about the other.
+    const isWhole = shown.isWhole && held.size <= most;
+    for (const tokenId of ids) {
+      const difference = differenceOf(held.get(tokenId), shown.rows.get(tokenId));
+      if (difference && (isWhole || difference === 'changed'))
+        result.different.push({ contractId, tokenId, difference });
+    }
+  }
+  return result;
+}
+
+async function shownTokens(upstream: Upstream, contractId: bigint, most: number) {
+  const rows = new Map<bigint, TokenRecord>();
+  for (let page = 1; ; page++) {
+    const seen = await upstream.tokens(contractId, { page, perPage: PER_PAGE }, 'pending');
+    if (seen.result !== 'seen') return undefined;
+    for (const row of seen.record.tokens) rows.set(row.tokenId, row);
+    if (page >= seen.record.lastPage) return { rows, isWhole: true };
+    if (rows.size >= most) return { rows, isWhole: false };
+  }
+}
+
+function differenceOf(
+  held: Token | undefined,
+  shown: TokenRecord | undefined,
+): TokenDifference['difference'] | undefined {
+  if (!held) return 'not_here';
+  if (!shown) return 'not_shown';
+  const isSame =
+    sameAddress(held.owner, shown.owner) &&
+    txHashKey(held.lastTxHash ?? '') === txHashKey(shown.lastTxHash);
+  return isSame ? undefined : 'changed';
 }

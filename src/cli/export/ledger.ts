@@ -2,10 +2,6 @@
  * `tallyhook verify` and `tallyhook export ledger`: the hash chain of the ledger, in the database
  * of this installation or in an exported file.
  */
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
-import { DatabaseError } from '../../db/sqlstate.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
@@ -22,6 +18,7 @@ import {
 } from '../../ledger/ledger.ts';
 import { keptHeads } from '../../reports/reports.ts';
 import { withDatabase } from '../installation.ts';
+import { saveFile } from '../options.ts';
 
 const PROGRESS_EVERY = 50_000n;
 
@@ -92,7 +89,7 @@ function progressOn(verb: string): OnProgress {
 
 const FORMATS = { jsonl: exportLedger, hledger: exportJournal };
 
-/** Writes the whole ledger; the file gets its name when it is complete. */
+/** Writes the whole ledger. */
 export async function exportLedgerTo({
   out,
   format,
@@ -100,18 +97,7 @@ export async function exportLedgerTo({
   out: string;
   format: keyof typeof FORMATS;
 }): Promise<number> {
-  const part = `${out}.part`;
-  const progress = progressOn('exported');
-  const save = async (lines: AsyncIterable<string>) => {
-    try {
-      await pipeline(lines, createWriteStream(part, { mode: 0o600 }));
-      await rename(part, out);
-    } catch (error) {
-      await rm(part, { force: true });
-      if (error instanceof DatabaseError) throw error;
-      throw new Failure('bad_setting', `${out} cannot be written`);
-    }
-  };
-  await withDatabase(({ db }) => FORMATS[format](db, save, progress));
+  const save = (lines: AsyncIterable<string>) => saveFile(out, lines);
+  await withDatabase(({ db }) => FORMATS[format](db, save, progressOn('exported')));
   return 0;
 }

@@ -1,22 +1,54 @@
 /**
- * `tallyhook export operations` and `export lines`: writes a list of a running daemon to a file,
- * page by page, so that memory does not grow with it. A file gets its final name when it is whole.
+ * `tallyhook export operations` and `export lines`: writes a list of a running daemon, page by
+ * page, so that memory does not grow with it.
  */
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { type Command, Option } from 'commander';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { isoText, systemClock } from '../../kernel/clock.ts';
 import { csvRow } from '../../kernel/csv.ts';
-import { Failure } from '../../kernel/errors.ts';
-import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
+import { type Json, jsonText } from '../../kernel/json.ts';
 import { operationExport } from '../../resources/operations/operation.ts';
 import { LINE_COLUMNS, partiesOf, type reportLine } from '../../resources/reports/report.ts';
 import { cellText, type Shown } from '../../resources/resource.ts';
-import { callDaemon, type Remote } from '../api/remote.ts';
+import { pagesOf, type Remote, withQuery } from '../api/remote.ts';
+import { exit, saveFile, withExamples, withRemote } from '../options.ts';
 
-const PAGE = 500;
+export const EXAMPLES = [
+  'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
+  'npx tallyhook export operations --format ndjson --state undecided',
+];
+
+export function addDaemonExports(group: Command): void {
+  withExamples(
+    withRemote(group.command('operations'), 'key with the scope read')
+      .description('export operations, newest first; CSV has the columns of finance_v1.operations')
+      .option('--since <instant>', 'recorded at or after, RFC 3339')
+      .option('--until <instant>', 'recorded before, RFC 3339; by default the present')
+      .option('--state <state>', 'only operations in this state, such as undecided')
+      .option('--kind <kind>', 'only operations of this kind, such as give')
+      .addOption(
+        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    ...EXAMPLES,
+  ).action((options) => exit(exportOperations(options)));
+  withExamples(
+    withRemote(group.command('lines'), 'key with the scope read')
+      .description('export the transactions behind the totals of a report')
+      .argument('<report>', 'id of the report')
+      .option('--kind <kind>', 'only those of a kind, such as give')
+      .option('--reason <reason>', 'only those with this reason; empty: those without one')
+      .option('--account <account>', 'only those of an account, such as operator:7')
+      .addOption(
+        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    'npx tallyhook export lines rep_… --kind give --reason welcome --out welcome.csv',
+  ).action((report, options) => exit(exportLines(report, options)));
+}
+
 const PROGRESS_EVERY = 10_000;
 
 interface ExportOptions extends Remote {
@@ -49,7 +81,7 @@ interface Export {
 }
 
 /** @throws Failure `bad_setting` */
-export function exportOperations(options: OperationOptions): Promise<number> {
+function exportOperations(options: OperationOptions): Promise<number> {
   const { since, state, kind } = options;
   // Operations recorded during the export are left out, so that it ends and can be repeated.
   const until = options.until ?? isoText(systemClock.now());
@@ -63,7 +95,7 @@ export function exportOperations(options: OperationOptions): Promise<number> {
 }
 
 /** @throws Failure `bad_setting` */
-export function exportLines(id: string, options: LineOptions): Promise<number> {
+function exportLines(id: string, options: LineOptions): Promise<number> {
   const { kind, reason, account } = options;
   return exportRows(options, {
     path: `/api/reports/${encodeURIComponent(id)}/lines`,
@@ -76,19 +108,8 @@ export function exportLines(id: string, options: LineOptions): Promise<number> {
 
 async function exportRows(options: ExportOptions, of: Export): Promise<number> {
   const texts = Readable.from(format(options.format, fetchRows(options, of), of));
-  if (options.out === undefined) {
-    await pipeline(texts, standardOutput());
-  } else {
-    const part = `${options.out}.part`;
-    try {
-      await pipeline(texts, createWriteStream(part, { mode: 0o600 }));
-      await rename(part, options.out);
-    } catch (error) {
-      await rm(part, { force: true });
-      if (error instanceof Failure) throw error;
-      throw new Failure('bad_setting', `${options.out} cannot be written`);
-    }
-  }
+  if (options.out === undefined) await pipeline(texts, standardOutput());
+  else await saveFile(options.out, texts);
   return 0;
 }
 
@@ -100,24 +121,14 @@ function standardOutput(): Writable {
   });
 }
 
-async function* fetchRows(
-  remote: Remote,
-  { path, query: given, what }: Export,
-): AsyncGenerator<Row> {
-  const query = new URLSearchParams({ limit: String(PAGE) });
-  for (const [name, value] of Object.entries(given))
-    if (value !== undefined) query.set(name, value);
+async function* fetchRows(remote: Remote, { path, query, what }: Export): AsyncGenerator<Row> {
   let count = 0;
   let amount = 0n;
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    if (cursor !== '') query.set('cursor', cursor);
-    const text = await callDaemon(remote, { method: 'GET', path: `${path}?${query}` });
-    const page = parseJson(text) as { data: Row[]; next_cursor: string | null };
-    yield* page.data;
-    count += page.data.length;
-    amount += sumOf(page.data.map((row) => wholeOf(row.amount) ?? 0n));
-    cursor = page.next_cursor;
-    if (cursor !== null && count % PROGRESS_EVERY === 0) process.stderr.write(`${count} ${what}\n`);
+  for await (const page of pagesOf<Row>(remote, withQuery(path, query))) {
+    if (count > 0 && count % PROGRESS_EVERY === 0) process.stderr.write(`${count} ${what}\n`);
+    yield* page;
+    count += page.length;
+    amount += sumOf(page.map((row) => wholeOf(row.amount) ?? 0n));
   }
   // To compare with what arrived where the file is read.
   process.stderr.write(`${count} ${what}, amounts ${amount} in total\n`);

@@ -1,15 +1,79 @@
 /** `tallyhook watch` and `watches`: targets that are polled on request, one or up to a million. */
+
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { Failure } from '../../kernel/errors.ts';
-import { jsonText, parseJson } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
-import { TARGET_COLUMNS, type watch } from '../../resources/admin/watch.ts';
-import type { Shown } from '../../resources/resource.ts';
-import type { watchLine } from '../../resources/results.ts';
-import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from '../api/remote.ts';
+import { type Command, Option } from 'commander';
+import { Failure } from '../kernel/errors.ts';
+import { jsonText, parseJson } from '../kernel/json.ts';
+import { printLine } from '../kernel/log.ts';
+import { TARGET_COLUMNS, type watch } from '../resources/admin/watch.ts';
+import type { Shown } from '../resources/resource.ts';
+import type { watchLine } from '../resources/results.ts';
+import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from './api/remote.ts';
+import { exit, withExamples, withRemote } from './options.ts';
 
-export async function addWatch(
+const KEY = 'key with the scope manage';
+
+export function addWatches(program: Command): void {
+  withExamples(
+    withRemote(program.command('watch'), KEY)
+      .description('watch a wallet, contract or token, so that it is polled')
+      .argument('<kind>', 'wallet, contract or token')
+      .argument('<name...>', 'an address; a contract id; a contract id and a token id')
+      .option('--json', 'print JSON'),
+    'npx tallyhook watch wallet 0x…',
+    'npx tallyhook watch token 1 42',
+  ).action((kind, names, options) => exit(addWatch(kind, names, options)));
+
+  const group = program.command('watches').description('add, list and remove many watches');
+  const add = 'npx tallyhook watches import wallets.csv --dry-run';
+  withExamples(group, add, 'npx tallyhook watches list');
+  withExamples(
+    streamed(
+      group
+        .command('import')
+        .description('watch what a file of CSV or NDJSON lists; a repeat changes nothing')
+        .argument('<file>', 'the file; - for standard input'),
+    ),
+    add,
+    'echo \'{"kind":"token","contract_id":"1","token_id":"42"}\' |\\\n' +
+      '    npx tallyhook watches import - --format ndjson',
+  ).action((file, options) => exit(importWatches('', file, options)));
+
+  withExamples(
+    streamed(
+      group
+        .command('remove')
+        .description('end the watches of what a file lists, or of ids')
+        .argument('[id...]', 'ids of watches')
+        .option('--file <file>', 'of CSV or NDJSON; - for standard input'),
+    ),
+    'npx tallyhook watches remove wat_…',
+    'npx tallyhook watches remove --file wallets.csv',
+  ).action((ids, options) => exit(removeWatches(ids, options)));
+
+  withExamples(
+    withRemote(group.command('list'), 'key with the scope read')
+      .description('list the watches, oldest first')
+      .option('--csv', 'print CSV, as import takes it')
+      .option('--json', 'print JSON'),
+    'npx tallyhook watches list --csv > watches.csv',
+  ).action((options) => exit(listWatches(options)));
+}
+
+function streamed(command: Command): Command {
+  return withRemote(command, KEY)
+    .addOption(
+      new Option('--format <format>', 'of the file; by default what its name ends with').choices([
+        'csv',
+        'ndjson',
+      ]),
+    )
+    .option('--dry-run', 'only count what would change')
+    .option('--json', 'print the summary as JSON');
+}
+
+async function addWatch(
   kind: string,
   names: string[],
   options: Remote & { json?: true },
@@ -42,7 +106,7 @@ type Summary = NonNullable<Answered['summary']>;
 const TYPES = { csv: 'text/csv', ndjson: 'application/x-ndjson' };
 
 /** @param action after the path of watches: none to add them, `/remove` */
-export async function importWatches(
+async function importWatches(
   action: '' | '/remove',
   file: string,
   options: StreamOptions,
@@ -65,7 +129,7 @@ export async function importWatches(
   return summary.refused === 0 ? 0 : 1;
 }
 
-export async function removeWatches(
+async function removeWatches(
   ids: string[],
   options: StreamOptions & { file?: string },
 ): Promise<number> {
@@ -84,7 +148,7 @@ export async function removeWatches(
 
 type Watch = Shown<typeof watch>;
 
-export async function listWatches(options: Remote & { csv?: true; json?: true }): Promise<number> {
+async function listWatches(options: Remote & { csv?: true; json?: true }): Promise<number> {
   const path = '/api/watches';
   if (options.json) {
     printLine(jsonText({ data: await listAll<Watch>(options, path) }));

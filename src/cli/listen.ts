@@ -4,16 +4,16 @@
  */
 import { createInterface } from 'node:readline';
 import { request } from 'undici';
-import { isoText, monotonicMs, pause, systemClock } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
-import { isId } from '../../kernel/ids.ts';
-import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
-import { systemRandom } from '../../kernel/random.ts';
-import { exampleOfEvent } from '../../resources/delivery/event.ts';
-import { EVENT_TYPES } from '../../resources/delivery/events.ts';
-import { makeKey, parseKey, signedHeaders } from '../../webhooks/webhooks.ts';
-import { type Remote, readDaemon } from '../api/remote.ts';
+import { isoText, monotonicMs, pause, systemClock } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import { jsonText } from '../kernel/json.ts';
+import { printLine } from '../kernel/log.ts';
+import { systemRandom } from '../kernel/random.ts';
+import { exampleOfEvent } from '../resources/delivery/event.ts';
+import { EVENT_TYPES } from '../resources/delivery/events.ts';
+import { makeKey, parseKey, signedHeaders } from '../webhooks/webhooks.ts';
+import { type Remote, readDaemon } from './api/remote.ts';
 
 interface Receiver {
   forwardTo?: string;
