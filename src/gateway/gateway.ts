@@ -63,7 +63,7 @@ interface OwnWrite {
   owner: string;
 }
 
-export interface GatewayDeps extends WriteDeps, ReadDeps {
+export interface GatewayDeps extends Omit<WriteDeps, 'retryBudget'>, ReadDeps {
   keys: Keys;
   metrics: Metrics;
   bodyBytesMax: number;
@@ -88,7 +88,7 @@ interface Limits {
   arrivals: Arrivals;
   addressLimit: AddressLimit;
 }
-type Deps = GatewayDeps & Limits;
+type Deps = GatewayDeps & WriteDeps & Limits;
 /** `response` is undefined when it is already written; `kind` is the label of the metric. */
 type Handled = { response: GatewayResponse | undefined; kind: string };
 
@@ -101,8 +101,8 @@ const ARRIVALS_MAX = 256;
 export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
   const { openPathsPerS, concurrencyMax } = gatewayDeps;
   const deps: Deps = {
-    retryBudget: makeRetryBudget(),
     ...gatewayDeps,
+    retryBudget: makeRetryBudget(),
     addressLimit: makeAddressLimit(openPathsPerS),
     slots: makeSlots(concurrencyMax),
     arrivals: makeArrivals(ARRIVALS_MAX),

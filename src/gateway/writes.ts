@@ -46,8 +46,7 @@ interface SendDeps {
   prove?: (() => Promise<unknown>) | undefined;
   /** Called after an outcome is recorded, to wake the later stages. */
   onConcluded: (operation: Operation) => void;
-  /** Absent: nothing is resent. */
-  retryBudget?: RetryBudget;
+  retryBudget: RetryBudget;
   /** Absent: real time. */
   pause?: typeof pause;
 }
@@ -209,14 +208,14 @@ export async function sendAndConclude(deps: SendDeps, write: Sendable): Promise<
 async function send(deps: SendDeps, write: Sendable): Promise<Forwarded> {
   const { clock, upstream, retryBudget } = deps;
   const { deadlineAt } = write;
-  retryBudget?.earn();
+  retryBudget.earn();
   for (let resends = 0; ; resends++) {
     const forwarded = await forwardOnce(deps, write);
     const { outcome } = forwarded;
     if (outcome.class !== 'not_sent' || !RESENDABLE.includes(outcome.cause)) return forwarded;
     const waitMs = RESEND_AFTER_MS * 2 ** resends;
     if (resends === RESENDS_MAX || clock.now() + waitMs >= deadlineAt) return forwarded;
-    if (upstream.blockedUntil('app-write') !== undefined || !retryBudget?.take()) return forwarded;
+    if (upstream.blockedUntil('app-write') !== undefined || !retryBudget.take()) return forwarded;
     await (deps.pause ?? pause)(waitMs);
     if (!(await recordResend(deps, write, outcome.cause))) return forwarded;
   }

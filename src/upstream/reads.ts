@@ -65,7 +65,7 @@ export interface Reads {
   /** The maintenance status; sent without credentials, at the highest priority. */
   maintenance(signal?: AbortSignal): Promise<Observation<MaintenanceRecord>>;
   /** The service's record of our own client token. */
-  checkToken(signal?: AbortSignal): Promise<Observation<TokenCheckRecord>>;
+  checkToken(): Promise<Observation<TokenCheckRecord>>;
 }
 
 interface ReadsDeps {
@@ -113,13 +113,13 @@ export function makeReads(deps: ReadsDeps): Reads {
       const parser = maintenanceParser;
       return read(deps, { host: 'auth', path, credentials: 'none', parser }, 'unknown', signal);
     },
-    async checkToken(signal) {
+    async checkToken() {
       const startedAt = clock.now();
-      const issued = await token.get(startedAt + readTimeoutMs, signal);
+      const issued = await token.get(startedAt + readTimeoutMs);
       if ('failure' in issued) return withoutToken(deps, issued.failure, startedAt);
       const path = `/v1/oauth/check_token?${new URLSearchParams({ token: issued.token })}`;
       const parser = tokenCheckParser;
-      return read(deps, { host: 'auth', path, credentials: 'basic', parser }, 'steady', signal);
+      return read(deps, { host: 'auth', path, credentials: 'basic', parser }, 'steady');
     },
   };
 }
@@ -128,7 +128,7 @@ async function read<T>(
   deps: ReadsDeps,
   request: ReadRequest<T>,
   priority: Priority,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): Promise<Observation<T>> {
   const { budget, metrics } = deps;
   const waits = budget.free() <= 0;

@@ -231,9 +231,10 @@ async function commit(deps: CommitDeps, group: readonly Attempt[]) {
       if (isAway(error)) unconfirmed.add(intents, at);
       throw error;
     });
-  if (rows[0]?.result === 'unproved') throw new Failure('database_unproved');
+  const proved = rows.filter((row) => row.result !== 'unproved');
+  if (proved.length < rows.length) throw new Failure('database_unproved');
   const committed = new Map<Attempt, { planned: PlannedAttempt; result: Result }>();
-  for (const row of rows) {
+  for (const row of proved) {
     const own = planned[row.n];
     if (own) committed.set(own.attempt, { planned: own, result: resultOf(row, own, at, settings) });
   }
@@ -242,7 +243,7 @@ async function commit(deps: CommitDeps, group: readonly Attempt[]) {
 
 interface RecordRow {
   n: number;
-  result: Exclude<Result['result'], 'retry'> | 'unproved';
+  result: Exclude<Result['result'], 'retry'>;
   /** The open writes of `others_open`, or the deadline of `throttled`. */
   open: Json;
 }
@@ -256,12 +257,12 @@ async function recordIntents(
     daemon: Daemon;
     queueMax: number;
   },
-): Promise<RecordRow[]> {
+): Promise<(RecordRow | { result: 'unproved' })[]> {
   const { planned, at, daemon } = input;
   const { id, epoch, lastSend } = daemon;
   const names = [...new Set(planned.flatMap((one) => one.names))];
   const mayQueue = planned.some(({ attempt }) => attempt.write.intent.expiresAt !== null);
-  return db.sql<RecordRow[]>`
+  return db.sql<(RecordRow | { result: 'unproved' })[]>`
     select n, result, open from tallyhook.record_intents(
       ${asJson(planned.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
       ${id}, ${epoch.toString()}::bigint, ${lastSend?.operationId ?? null}::text,
@@ -302,8 +303,6 @@ function resultOf(
       return { result, until: Number(open) };
     case 'others_open':
       return { result, open: Array.isArray(open) ? open.map((row) => openOf(row, settings)) : [] };
-    case 'unproved':
-      return { result: 'retry' };
     default:
       return { result };
   }

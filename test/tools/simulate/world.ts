@@ -285,6 +285,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       onConcluded: () => {},
       writeTimeoutMs: 5_000,
       pause: time.pause,
+      retryBudget: { earn() {}, take: () => false },
       serviceDown: async () => false,
       async preImage(route) {
         const image = await preImage(route);
