@@ -13,10 +13,8 @@ import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } 
 import { makeSamples } from './schedule/minutes.ts';
 import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
 import { makePricing, type Pricing } from './schedule/pricing.ts';
-import { probeOnce } from './service/probe.ts';
-import { countingReads } from './service/real-requests.ts';
-import { ANSWER_RECENT_MS, FAILURES_MAX, mayPoll, type RealRequests } from './service/state.ts';
-import { expediteProbe, findService, saveAnswered } from './service/store.ts';
+import { countingReads, findService, probeOnce, realReporter } from './service/service.ts';
+import { mayPoll } from './service/state.ts';
 import * as store from './targets.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
 import { makeWatches, type Watches } from './watches.ts';
@@ -38,12 +36,12 @@ export type { ObserverSettings } from './polls.ts';
 export { makeQuotaStore } from './quota.ts';
 export { findListedAt } from './scans/listing.ts';
 export { requestScan } from './scans/scans.ts';
-export type { PollIntervals } from './schedule/intervals.ts';
 export { deletePollMinutes, listPollActivity } from './schedule/minutes.ts';
 export type { PendingPolls, Wait } from './schedule/pending.ts';
+export type { PollIntervals } from './schedule/price.ts';
 export type { Pricing } from './schedule/pricing.ts';
+export { findService, listServiceChanges } from './service/service.ts';
 export { announcementFields } from './service/state.ts';
-export { findService, listServiceChanges } from './service/store.ts';
 export {
   countBacklog,
   countLate,
@@ -115,29 +113,6 @@ export async function addWallets(
 }
 
 type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
-
-/**
- * Tells the other daemons that the service answers this one, and has it probed when it does not.
- * Returns whether the probe is due now.
- */
-function realReporter(deps: ObserverDeps & { real: RealRequests }) {
-  const { db, real, settings } = deps;
-  let savedAt = 0;
-  let expeditedAt = 0;
-  return async (now: Instant, isMaintenance: boolean): Promise<boolean> => {
-    const { answeredAt, failures } = real;
-    if (answeredAt !== null && Math.abs(answeredAt - savedAt) >= ANSWER_RECENT_MS / 2) {
-      await saveAnswered(db, answeredAt);
-      savedAt = answeredAt;
-    }
-    const isSilent = failures >= FAILURES_MAX && now - (answeredAt ?? 0) >= ANSWER_RECENT_MS;
-    const isLate = Math.abs(now - expeditedAt) >= settings.probeDownMs;
-    if (!isMaintenance && !(isSilent && isLate)) return false;
-    expeditedAt = now;
-    await expediteProbe(db, now);
-    return true;
-  };
-}
 
 /** How soon a pass that could claim nothing of what is due is repeated. */
 const RETRY_MS = 100;

@@ -8,8 +8,12 @@ import * as observations from './observations.ts';
 import { pollListing, scheduleListing } from './scans/listing.ts';
 import { scanPages } from './scans/scans.ts';
 import { changesPerS, learnRate } from './schedule/change-rate.ts';
-import { maximumAgeMs, type PollIntervals } from './schedule/intervals.ts';
-import { steadyIntervalMs, withJitter } from './schedule/price.ts';
+import {
+  maximumAgeMs,
+  type PollIntervals,
+  steadyIntervalMs,
+  withJitter,
+} from './schedule/price.ts';
 import type { Pricing } from './schedule/pricing.ts';
 import * as store from './targets.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
-import { TOGETHER } from '../../src/reconciler/evaluations.ts';
+import { TOGETHER } from '../../src/reconciler/reconciler.ts';
 import { until } from '../harness/until.ts';
 import { freshAddr, openRig } from './rig.ts';
 

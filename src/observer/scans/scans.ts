@@ -3,25 +3,21 @@
  * mints. A scan is a target; each of its polls reads a few pages and stores the progress. It ends
  * as one observation with the matching tokens. If the list changes meanwhile, it restarts, a
  * bounded number of times.
+ *
+ * The order of the list is unknown, and it may change while it is read. A scan is complete only if
+ * the total did not change, every page had its full length, and adjacent pages share no token.
+ * Every other scan goes backwards, because a row that moves between two pages is missed in one
+ * direction only.
  */
 import { asJson, type Db, type Queryable } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
-import type { Json } from '../../kernel/json.ts';
-import type { Observation, TokenPage, Upstream } from '../../upstream/upstream.ts';
+import { type Json, sameJsonText } from '../../kernel/json.ts';
+import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
 import { isListEmpty } from '../absence.ts';
 import { listObservations, type ObservationRow } from '../observations.ts';
 import { type DueTarget, expedite } from '../targets.ts';
 import { listPresent } from './listing.ts';
-import {
-  afterPage,
-  beginScan,
-  isStale,
-  matching,
-  RESTARTS_MAX,
-  type ScanProgress,
-  type UnknownMint,
-} from './rule.ts';
 
 /** The record of a finished scan. */
 interface ScanRecord {
@@ -64,10 +60,6 @@ interface ScanDeps {
   stop?: AbortSignal | undefined;
 }
 
-function scanName(contractId: bigint, creator: string | undefined): string {
-  return `scan:${contractId}:${creator === undefined ? '*' : addressKey(creator)}`;
-}
-
 /** Schedules a scan of a contract, not later than `at`, by the creator of our tokens if known. */
 export async function requestScan(
   db: Queryable,
@@ -77,6 +69,49 @@ export async function requestScan(
 ): Promise<void> {
   const creator = await findCreator(db, contractId);
   await upsertScan(db, { name: scanName(contractId, creator), contractId, creator }, at, now);
+}
+
+function scanName(contractId: bigint, creator: string | undefined): string {
+  return `scan:${contractId}:${creator === undefined ? '*' : addressKey(creator)}`;
+}
+
+/**
+ * The creator of all tokens that the newest answered mints made in a contract; undefined unless it
+ * is one.
+ */
+export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
+  const rows = await db.sql<{ creator: string }[]>`
+    select min(creator) as creator from (
+      select (select t.creator from tallyhook.tokens t
+        where t.contract_id = ${contractId.toString()}::numeric and t.token_id = o.token_id
+          and length(t.creator) = 42) as creator
+      from (
+        select token_id, tx_hash, kind, effective_basis, outcome, recorded_at
+        from tallyhook.operations where contract_id = ${contractId.toString()}::numeric
+        order by recorded_at desc limit ${WRITES_SEARCHED_MAX}) o
+      where o.tx_hash is not null and o.kind in ('mint', 'mint_sequential')
+        and o.effective_basis = 'answer' and o.outcome = 'executed'
+      order by o.recorded_at desc limit 20) c
+    where creator is not null
+    group by lower(creator) limit 2`;
+  return rows.length === 1 ? rows[0]?.creator : undefined;
+}
+
+/** Schedules a scan, or makes it sooner. One that has failed keeps its back-off. */
+async function upsertScan(
+  db: Queryable,
+  scan: { name: string; contractId: bigint; creator: string | undefined },
+  at: Instant,
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    insert into tallyhook.targets as x (name, kind, addr, contract_id, next_poll_at, pending,
+      added_at)
+    values (${scan.name}, 'scan', ${scan.creator ?? null},
+      ${scan.contractId.toString()}::numeric, ${isoText(at)}, true, ${isoText(now)})
+    on conflict (name) do update set pending = true,
+      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
+    where x.failures = 0`;
 }
 
 /** Reads the next pages of a scan that is due. */
@@ -218,6 +253,121 @@ function base(target: DueTarget) {
   return { target: target.name, kind: 'scan', result: 'inconclusive', record: null } as const;
 }
 
+/** A sequential mint with an open outcome and no known token id. */
+export interface UnknownMint {
+  id: string;
+  tokenUri: string | null;
+  metaData: string | null;
+}
+
+/** The state of a scan between two pages, stored as JSON. */
+export interface ScanProgress {
+  /** When the first request started, and when the newest answer ended. */
+  startedAt: Instant;
+  endedAt: Instant;
+  /** The next page; `down` when pages are read from the last to the first. */
+  page: number;
+  down: boolean;
+  /** As of the first page read; null before it. */
+  list: { total: string; perPage: number; lastPage: number } | null;
+  /** Token ids of the previous page. */
+  edge: string[];
+  /** The operations searched for, and the tokens that match them. */
+  operationIds: string[];
+  tokens: Json[];
+  /** True when more tokens matched than are stored; the scan is then no evidence. */
+  truncated: boolean;
+  restarts: number;
+}
+
+/** Matching tokens stored per scan. */
+const TOKENS_MAX = 200;
+/** After this many restarts a scan ends as inconclusive. */
+export const RESTARTS_MAX = 5;
+/** Older progress is discarded, and the scan restarts. */
+const PROGRESS_TTL_MS = 600_000;
+
+/** @param lastPage starts a backward scan at that page */
+export function beginScan(
+  mints: readonly UnknownMint[],
+  at: Instant,
+  restarts: number,
+  lastPage: number | undefined,
+): ScanProgress {
+  const down = lastPage !== undefined;
+  return {
+    startedAt: at,
+    endedAt: at,
+    page: lastPage ?? 1,
+    down,
+    list: null,
+    edge: [],
+    operationIds: mints.map(({ id }) => id),
+    tokens: [],
+    truncated: false,
+    restarts,
+  };
+}
+
+export function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
+  return now - endedAt > PROGRESS_TTL_MS;
+}
+
+/** The tokens of a page that may be the result of one of the mints. */
+export function matching(page: TokenPage, mints: readonly UnknownMint[]): TokenRecord[] {
+  return page.tokens.filter((token) => mints.some((mint) => couldBe(token, mint)));
+}
+
+/** Compares only what can never change of a token. */
+function couldBe(token: TokenRecord, { tokenUri, metaData }: UnknownMint): boolean {
+  return token.uri === (tokenUri ?? '') && sameJsonText(token.metaData, metaData);
+}
+
+type ScanStep =
+  | { step: 'next'; progress: ScanProgress }
+  | { step: 'complete'; progress: ScanProgress }
+  /** The list changed; `lastPage` is its present last page. */
+  | { step: 'moved'; lastPage: number };
+
+/** @param kept the matching tokens of the page */
+export function afterPage(
+  progress: ScanProgress,
+  page: TokenPage,
+  observation: { startedAt: Instant; endedAt: Instant },
+  kept: readonly TokenRecord[],
+): ScanStep {
+  const { total, perPage, lastPage } = page;
+  const list = progress.list ?? { total: total.toString(), perPage, lastPage };
+  const ids = page.tokens.map(({ tokenId }) => tokenId.toString());
+  const unchanged =
+    list.total === total.toString() && list.perPage === perPage && list.lastPage === lastPage;
+  const distinct = new Set([...progress.edge, ...ids]).size;
+  const noRepeats = distinct === progress.edge.length + ids.length;
+  const fullLength = page.page === progress.page && ids.length === rowsOf(list, progress.page);
+  // A backward scan must start at the present last page.
+  const validStart = progress.list !== null || !progress.down || progress.page === lastPage;
+  if (!unchanged || !noRepeats || !fullLength || !validStart) return { step: 'moved', lastPage };
+  const tokens = [...progress.tokens, ...kept.map((token) => ({ ...token }))];
+  const next: ScanProgress = {
+    ...progress,
+    startedAt: progress.list === null ? observation.startedAt : progress.startedAt,
+    endedAt: observation.endedAt,
+    page: progress.page + (progress.down ? -1 : 1),
+    list,
+    edge: ids,
+    tokens: tokens.slice(0, TOKENS_MAX),
+    truncated: progress.truncated || tokens.length > TOKENS_MAX,
+  };
+  const ended = progress.down ? next.page < 1 : next.page > lastPage;
+  return { step: ended ? 'complete' : 'next', progress: next };
+}
+
+/** The full length of that page. */
+function rowsOf(list: { total: string; perPage: number; lastPage: number }, page: number): number {
+  const before = (page - 1) * list.perPage;
+  return Math.max(0, Math.min(list.perPage, Number(list.total) - before));
+}
+
 /** Sequential mints of a contract with an open outcome and no known token id, oldest first. */
 export async function listUnknownMints(db: Queryable, contractId: bigint): Promise<UnknownMint[]> {
   return db.sql<UnknownMint[]>`
@@ -241,45 +391,6 @@ export async function listKnownTokens(
         and o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
       limit 1) is not null`;
   return new Set(rows.map(({ id }) => id));
-}
-
-/**
- * The creator of all tokens that the newest answered mints made in a contract; undefined unless it
- * is one.
- */
-export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
-  const rows = await db.sql<{ creator: string }[]>`
-    select min(creator) as creator from (
-      select (select t.creator from tallyhook.tokens t
-        where t.contract_id = ${contractId.toString()}::numeric and t.token_id = o.token_id
-          and length(t.creator) = 42) as creator
-      from (
-        select token_id, tx_hash, kind, effective_basis, outcome, recorded_at
-        from tallyhook.operations where contract_id = ${contractId.toString()}::numeric
-        order by recorded_at desc limit ${WRITES_SEARCHED_MAX}) o
-      where o.tx_hash is not null and o.kind in ('mint', 'mint_sequential')
-        and o.effective_basis = 'answer' and o.outcome = 'executed'
-      order by o.recorded_at desc limit 20) c
-    where creator is not null
-    group by lower(creator) limit 2`;
-  return rows.length === 1 ? rows[0]?.creator : undefined;
-}
-
-/** Schedules a scan, or makes it sooner. One that has failed keeps its back-off. */
-async function upsertScan(
-  db: Queryable,
-  scan: { name: string; contractId: bigint; creator: string | undefined },
-  at: Instant,
-  now: Instant,
-): Promise<void> {
-  await db.sql`
-    insert into tallyhook.targets as x (name, kind, addr, contract_id, next_poll_at, pending,
-      added_at)
-    values (${scan.name}, 'scan', ${scan.creator ?? null},
-      ${scan.contractId.toString()}::numeric, ${isoText(at)}, true, ${isoText(now)})
-    on conflict (name) do update set pending = true,
-      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
-    where x.failures = 0`;
 }
 
 async function findProgress(db: Queryable, name: string): Promise<ScanProgress | undefined> {

@@ -5,10 +5,10 @@
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { findService } from '../service/service.ts';
 import { runningMs } from '../service/state.ts';
-import { findService } from '../service/store.ts';
 import { expectedWaits, learnWait, pendingGapS, type Waits } from './hazard.ts';
-import type { PollIntervals } from './intervals.ts';
+import type { PollIntervals } from './price.ts';
 import { PENDING_WEIGHT } from './price.ts';
 
 /** Something that a poll is expected to show. */

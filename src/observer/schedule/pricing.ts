@@ -4,11 +4,12 @@ import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
 import { NEVER } from '../targets.ts';
-import { maximumAgeMs, type PollIntervals } from './intervals.ts';
 import {
   type Delay,
   delayOf,
   type IntervalBounds,
+  maximumAgeMs,
+  type PollIntervals,
   pollsPerS,
   priceOf,
   type RateClass,

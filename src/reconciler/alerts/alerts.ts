@@ -3,20 +3,20 @@
  * what holds with the alerts that are raised; the change of the table and its events are one
  * commit, so each begins and ends once.
  */
-
-import type { Tx } from '../../db/connect.ts';
+import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import type { Context } from '../../db/context.ts';
 import { type Daemon, lockLease, makeLease } from '../../db/leases.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { columnsOf } from '../../db/rows.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
+import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { begunEvents, endedEvents } from './events.ts';
-import { CONTRADICTED, checkFeeRule } from './fee-votes.ts';
-import { type Condition, changesOf, type StuckSettings } from './rule.ts';
+import { CONTRADICTED, checkFeeRule } from '../drifts/fee-rule.ts';
+import { alerts } from '../tables.ts';
+import { type Alert, type Condition, changesOf, type StuckSettings } from './rule.ts';
 import { type AlertRule, checkRules } from './rule-checks.ts';
-import * as store from './store.ts';
-import { checkVanished, LATE, makeLateCheck, makeStuckCheck, STUCK } from './watchdog.ts';
+import { checkVanished, LATE, makeLateCheck, makeStuckCheck, STUCK, VANISHED } from './watchdog.ts';
 
 export interface Alerts {
   /** Returns how many alerts began or ended; 0 while another daemon is the leader. */
@@ -55,7 +55,7 @@ export function makeAlerts(deps: Deps): Alerts {
     const late = isUp ? await lateCheck(now, from) : undefined;
     return db.begin(async (tx) => {
       await lockLease(tx, LEASE, fence);
-      const raised = await store.listRaised(tx);
+      const raised = await listRaised(tx);
       const found = await checkRules(tx, settings.rules, { now, from, raised });
       const findings = [...found.values()];
       const checked = (rule: string) => {
@@ -79,10 +79,10 @@ export function makeAlerts(deps: Deps): Alerts {
       );
       const still = await stillHolding(tx, begun);
       const added = still.map((one) => ({ ...one, id: ids.next('alr'), raisedAt: now }));
-      if (added.length > 0) await store.insertAlerts(tx, added);
-      if (updated.length > 0) await store.updateDetails(tx, updated);
+      if (added.length > 0) await insertAlerts(tx, added);
+      if (updated.length > 0) await updateDetails(tx, updated);
       const endedIds = ended.map(({ id }) => id);
-      if (endedIds.length > 0) await store.deleteAlerts(tx, endedIds);
+      if (endedIds.length > 0) await deleteAlerts(tx, endedIds);
       const events = [
         ...added.flatMap(begunEvents),
         ...ended.flatMap((one) => endedEvents(one, now)),
@@ -109,6 +109,104 @@ export function makeAlerts(deps: Deps): Alerts {
 /** Without operations that settled meanwhile: no event may follow their last one. */
 async function stillHolding(tx: Tx, begun: readonly Condition[]): Promise<Condition[]> {
   const stuck = begun.flatMap(({ rule, subject }) => (rule === STUCK ? [subject] : []));
-  const unsettled = await store.lockUnsettled(tx, stuck);
+  const unsettled = await lockUnsettled(tx, stuck);
   return begun.filter(({ rule, subject }) => rule !== STUCK || unsettled.has(subject));
+}
+
+/** Those of these operations that still wait to settle, locked until the end of the transaction. */
+export async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where id = any(${ids as string[]}::text[]) and state in ('accepted', 'executed')
+      and settled_at is null
+    order by id for share`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** None for a wallet that vanished: the observation that shows it is an event. */
+export function begunEvents(alert: Alert): EventDraft[] {
+  return alert.rule === VANISHED ? [] : [begunEvent(alert)];
+}
+
+function begunEvent(alert: Alert): EventDraft {
+  const { id, rule, subject, detail, raisedAt } = alert;
+  if (rule === STUCK) return draft(STUCK, `operation:${subject}`, raisedAt, detail);
+  if (rule === CONTRADICTED) return draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail);
+  if (rule === LATE) return draft(LATE, 'observer:targets', raisedAt, detail);
+  return draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert));
+}
+
+/** None for what another event ends: a stuck operation, a fee rule, a vanished wallet. */
+export function endedEvents(alert: Alert, at: Instant): EventDraft[] {
+  const { id, rule, detail, raisedAt } = alert;
+  if (rule === STUCK || rule === CONTRADICTED || rule === VANISHED) return [];
+  if (rule !== LATE) {
+    const cleared = draft('alert.cleared', `alert:${id}`, at, alertData(alert));
+    return [{ ...cleared, last: true }];
+  }
+  const { observation_age_max_ms } = detail;
+  const data = { observation_age_max_ms, late_since: isoText(raisedAt) };
+  return [draft('observer.recovered', 'observer:targets', at, data)];
+}
+
+function alertData({ id, rule, detail, raisedAt }: Alert): object {
+  return { alert_id: id, rule, ...detail, raised_at: isoText(raisedAt) };
+}
+
+function draft(type: string, subject: string, occurredAt: Instant, data: object): EventDraft {
+  return { type, subject, occurredAt, data } as EventDraft;
+}
+
+/** More are never raised at once. */
+const RAISED_MAX = 50_000;
+
+/** All alerts that are raised. */
+export async function listRaised({ sql }: Queryable): Promise<Alert[]> {
+  return sql<Alert[]>`
+    select ${columnsOf(sql, alerts)} from tallyhook.alerts
+    order by id limit ${RAISED_MAX}`;
+}
+
+export async function insertAlerts({ sql }: Tx, raised: readonly Alert[]): Promise<void> {
+  const rows = raised.map((alert) => ({ ...alert, raisedAt: isoText(alert.raisedAt) }));
+  await sql`
+    insert into tallyhook.alerts (id, rule, subject, raised_at, detail)
+    select id, rule, subject, "raisedAt", detail
+    from jsonb_to_recordset(${asJson(rows)}::jsonb)
+      as x(id text, rule text, subject text, "raisedAt" timestamptz, detail jsonb)`;
+}
+
+export async function updateDetails({ sql }: Tx, changed: readonly Alert[]): Promise<void> {
+  await sql`
+    update tallyhook.alerts a set detail = x.detail
+    from jsonb_to_recordset(${asJson(changed)}::jsonb) as x(id text, detail jsonb)
+    where a.id = x.id`;
+}
+
+export async function deleteAlerts({ sql }: Tx, ids: readonly string[]): Promise<void> {
+  await sql`delete from tallyhook.alerts where id = any(${ids as string[]}::text[])`;
+}
+
+export interface AlertCount {
+  rule: string;
+  count: number;
+  detail: Alert['detail'];
+}
+
+/** How many alerts of each rule are raised, and the detail of one of them. */
+export async function countAlerts({ sql }: Queryable): Promise<AlertCount[]> {
+  return sql<AlertCount[]>`
+    select rule, count(*)::int as count, (array_agg(detail))[1] as detail
+    from tallyhook.alerts group by rule`;
+}
+
+/** Raised alerts, oldest first, after an id. */
+export async function listAlerts(
+  { sql }: Queryable,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Alert[]> {
+  return sql<Alert[]>`
+    select ${columnsOf(sql, alerts)} from tallyhook.alerts
+    where id > ${after ?? ''} order by id limit ${limit}`;
 }

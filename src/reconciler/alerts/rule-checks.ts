@@ -1,10 +1,8 @@
 /** What the rules of the configuration find: balances of wallets, unknown operations, drifts. */
-
 import type { Queryable } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Alert, Condition } from './rule.ts';
-import * as store from './store.ts';
 
 interface WalletRule {
   name: string;
@@ -43,7 +41,7 @@ export async function checkRules(
   input: CheckInput,
 ): Promise<Map<string, Finding>> {
   const keys = rules.flatMap((rule) => ('addr' in rule ? [addressKey(rule.addr)] : []));
-  const balances = await store.observedBalances(db, keys);
+  const balances = await observedBalances(db, keys);
   const found = new Map<string, Finding>();
   for (const rule of rules) {
     const finding = 'addr' in rule ? ofWallet(rule, balances) : await ofList(db, rule, input);
@@ -70,6 +68,18 @@ function ofWallet(
   return holds ? { holding: [condition], lapsed: [] } : { holding: [], lapsed: [condition] };
 }
 
+/** The last processed balances of those wallets that were observed, by key. */
+export async function observedBalances(
+  { sql }: Queryable,
+  keys: readonly string[],
+): Promise<Map<string, bigint>> {
+  if (keys.length === 0) return new Map();
+  const rows = await sql<{ key: string; balance: bigint }[]>`
+    select key, observed_balance as balance from tallyhook.wallets
+    where key = any(${keys as string[]}::text[]) and observed_balance is not null`;
+  return new Map(rows.map(({ key, balance }) => [key, balance]));
+}
+
 /** The members of events that a rule does not have. */
 const NOTHING = {
   addr: null,
@@ -88,7 +98,7 @@ async function ofList(
   const { name, kind } = rule;
   if (kind === 'unknown_older') {
     const before = now - rule.ageMs;
-    const old = await store.listUnknownBefore(db, isoText(before), FOUND_MAX);
+    const old = await listUnknownBefore(db, isoText(before), FOUND_MAX);
     const kept = new Set(raised.flatMap((alert) => (alert.rule === name ? [alert.subject] : [])));
     const holding = old
       .filter((id) => from <= before || kept.has(id))
@@ -98,10 +108,38 @@ async function ofList(
       });
     return { holding, lapsed: [] };
   }
-  const drifts = await store.listDriftsAbove(db, rule.amount, FOUND_MAX);
+  const drifts = await listDriftsAbove(db, rule.amount, FOUND_MAX);
   const holding = drifts.map(({ id, addr, amount }) => {
     const size = { amount: amount.toString(), limit: rule.amount.toString() };
     return { rule: name, subject: id, detail: { ...NOTHING, kind, addr, drift_id: id, ...size } };
   });
   return { holding, lapsed: [] };
+}
+
+/** Unknown operations recorded before then, oldest first. */
+export async function listUnknownBefore(
+  { sql }: Queryable,
+  before: string,
+  limit: number,
+): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where state = 'unknown' and recorded_at < ${before}::timestamptz
+    order by recorded_at limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** Open drifts of more than that, in either direction; what is certain of one that is not exact. */
+export async function listDriftsAbove(
+  { sql }: Queryable,
+  amount: bigint,
+  limit: number,
+): Promise<{ id: string; addr: string; amount: bigint }[]> {
+  return sql<{ id: string; addr: string; amount: bigint }[]>`
+    select id, addr, amount from (
+      select id, addr, opened_at, coalesce(amount, case when amount_min > 0 then amount_min
+        when amount_max < 0 then amount_max else 0 end) as amount
+      from tallyhook.drifts where closed_at is null) d
+    where abs(amount) > ${amount.toString()}::numeric
+    order by opened_at limit ${limit}`;
 }

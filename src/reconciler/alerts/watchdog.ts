@@ -2,13 +2,13 @@
  * Conditions that need no rule of the configuration: late polls, stuck operations and vanished
  * wallets.
  */
-
-import type { Db, Tx } from '../../db/connect.ts';
+import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { countLate, type Observer } from '../../observer/observer.ts';
 import {
   findOperations,
+  type Kind,
   NFT_KINDS,
   operationFields,
   TOKEN_KINDS,
@@ -21,7 +21,6 @@ import {
   type StuckSettings,
   stuckAfterMs,
 } from './rule.ts';
-import * as store from './store.ts';
 
 export const LATE = 'observer.late';
 export const STUCK = 'operation.stuck';
@@ -91,13 +90,13 @@ export function makeStuckCheck({ settings }: { settings: StuckSettings }) {
     raised: readonly Alert[],
   ): Promise<Condition[]> => {
     if (!learned || now < learned.at || now >= learned.at + LEARN_EVERY_MS)
-      learned = { at: now, times: await store.settleTimes(tx, KINDS, now - LEARN_MS) };
+      learned = { at: now, times: await settleTimes(tx, KINDS, now - LEARN_MS) };
     const { times } = learned;
     const afterMs = new Map<string, number>(
       KINDS.map((kind) => [kind, stuckAfterMs(times.get(kind), settings)]),
     );
     const before = raised.filter(({ rule }) => rule === STUCK).map(({ subject }) => subject);
-    const stuck = await store.listStuck(tx, { now, from, afterMs, before }, STUCK_MAX);
+    const stuck = await listStuck(tx, { now, from, afterMs, before }, STUCK_MAX);
     const known = new Set(before);
     const open = new Set(stuck.map(({ id }) => id));
     const operations = await findOperations(
@@ -117,4 +116,67 @@ export function makeStuckCheck({ settings }: { settings: StuckSettings }) {
     });
     return [...kept, ...added];
   };
+}
+
+/** The newest operations of a kind that count for its settle times. */
+const SETTLED_MAX = 1_000;
+
+/** How long the newest writes of each kind took from their answer until they settled. */
+export async function settleTimes(
+  { sql }: Queryable,
+  kinds: readonly Kind[],
+  since: Instant,
+): Promise<Map<string, SettleTimes>> {
+  const rows = await sql<(SettleTimes & { kind: string })[]>`
+    select k.kind, count(s.ms)::int as count,
+      percentile_disc(0.99) within group (order by s.ms) as p99_ms
+    from unnest(${kinds as Kind[]}::text[]) k(kind) cross join lateral (
+      select greatest(0, extract(epoch from o.settled_at - o.answered_at) * 1000)::float as ms
+      from tallyhook.operations o
+      where o.kind = k.kind and o.recorded_at > ${isoText(since)} and o.state = 'settled'
+        and o.source = 'gateway' and o.answered_at is not null and o.settled_at is not null
+      order by o.recorded_at desc limit ${SETTLED_MAX}) s
+    group by k.kind`;
+  return new Map(rows.map((row) => [row.kind, row]));
+}
+
+export interface Stuck {
+  id: string;
+  /** When it was accepted, or was found to be executed. */
+  since: Instant;
+}
+
+/**
+ * Executed operations that have not settled in the time of their kind, although their wallets and
+ * tokens were polled after it, and of those called stuck before all that still have not. What waits
+ * for a poll is not stuck: the observer is late, which is an alarm of its own.
+ * @param from no time counts that is before it
+ */
+export async function listStuck(
+  { sql }: Queryable,
+  input: { now: Instant; from: Instant; afterMs: Map<string, number>; before: readonly string[] },
+  limit: number,
+): Promise<Stuck[]> {
+  const { now, from, before } = input;
+  const kinds = [...input.afterMs].map(([kind, ms]) => ({ kind, ms }));
+  const least = Math.min(...input.afterMs.values());
+  return sql<Stuck[]>`
+    select o.id, s.since from tallyhook.operations o
+    join jsonb_to_recordset(${asJson(kinds)}::jsonb) as k(kind text, ms bigint)
+      on k.kind = o.kind
+    cross join lateral (
+      select max(t.at) as since from tallyhook.transitions t
+      where t.operation_id = o.id and t.from_state is distinct from t.to_state) s
+    cross join lateral (
+      select greatest(s.since, ${isoText(from)}::timestamptz) + k.ms * interval '1 ms' as at) due
+    where o.settled_at is null and o.state in ('accepted', 'executed')
+      and coalesce(o.answered_at, o.sent_at, o.recorded_at) < ${isoText(now - least)}
+      and (o.id = any(${before as string[]}::text[])
+        or (due.at < ${isoText(now)}::timestamptz and not exists (
+          select from tallyhook.targets t
+          where t.name in (select lower(e.account) from tallyhook.operation_effects e
+              where e.operation_id = o.id
+              union all select 'token:' || o.contract_id || ':' || o.token_id)
+            and (t.last_started_at is null or t.last_started_at < due.at))))
+    order by coalesce(o.answered_at, o.sent_at, o.recorded_at) limit ${limit}`;
 }

@@ -1,10 +1,12 @@
-/** SQL of drifts and their history. */
-
+/** Drifts: their rows, their history, their sums and their events. */
 import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import { rowOf } from '../../db/rows.ts';
 import { addressKey } from '../../kernel/addresses.ts';
+import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { EventData } from '../../resources/delivery/events.ts';
 import type {
   Cause,
   DriftState,
@@ -277,4 +279,36 @@ export async function countEnded(
     from (select closed_at, suspected_at from tallyhook.drifts
       where closed_at >= ${isoText(since)} order by closed_at desc limit ${ENDED_MAX}) d`;
   return rows[0] ?? { drifts: 0, medianS: null };
+}
+
+type Changed =
+  | { type: 'wallet.drift_opened' }
+  | { type: 'wallet.drift_assigned'; data: { assignee: string | null; assigned_by: string } }
+  | { type: 'wallet.drift_proposed'; data: { proposal: Record<string, unknown> } }
+  | { type: 'wallet.drift_closed'; data: { how: string; closed_by: { [key: string]: Json } } }
+  | { type: 'wallet.drift_reversed'; data: { operation_id: string } };
+
+export function driftEvent(drift: Drift, changed: Changed, occurredAt: Instant): EventDraft {
+  const { type, data = {} } = { data: {}, ...changed };
+  return {
+    type,
+    subject: `wallet:${drift.walletKey}`,
+    occurredAt,
+    data: { ...driftFields(drift), ...data },
+  } as EventDraft;
+}
+
+function driftFields(drift: Drift): EventData<'wallet.drift_opened'> {
+  return {
+    addr: drift.addr,
+    drift_id: drift.id,
+    amount: drift.amount === null ? null : decimalText(drift.amount),
+    amount_min: decimalText(drift.min),
+    amount_max: decimalText(drift.max),
+    window_from: drift.windowFrom === null ? null : isoText(drift.windowFrom),
+    window_to: isoText(drift.windowTo),
+    evidence: drift.evidence as Record<string, unknown>,
+    cause: drift.cause,
+    counterpart: drift.counterpart,
+  };
 }

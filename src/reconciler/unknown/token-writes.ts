@@ -7,12 +7,19 @@
  * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
-import { decimalText, wholeOf } from '../../kernel/amounts.ts';
+import { decimalText, sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { imageOf, type Operation, walletKeysOf } from '../../operations/operations.ts';
+import {
+  imageOf,
+  type Operation,
+  walletEffectsOf,
+  walletKeysOf,
+} from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
+import { listOpenDrifts } from '../drifts/drift.ts';
 import {
   applyFinding,
   type Finding,
@@ -21,13 +28,16 @@ import {
   isQuiescent,
   markUndecided,
   nextPollOf,
+  quiescenceEnd,
 } from '../resolution.ts';
-import { POSSIBLE_MAX } from '../wallets/rule.ts';
-import type { Wallet } from '../wallets/wallet.ts';
-import { evidenceOf, type WalletReadings } from './evidence.ts';
+import { totalOf } from '../wallets/drift-rule.ts';
+import { type Expected, expectedBalances } from '../wallets/expected.ts';
+import { isExact, POSSIBLE_MAX, type Range } from '../wallets/rule.ts';
+import { type Wallet, walletsByKey } from '../wallets/wallet.ts';
 import {
   canBeExplained,
   type Explanation,
+  includedAtExtreme,
   isWithin,
   solveJointly,
   type WalletEvidence,
@@ -63,6 +73,60 @@ export function componentsOf(operations: readonly Operation[], deps: Deps): Comp
     groups.push(merged);
   }
   return groups;
+}
+
+/** A wallet, and what its newest observation is compared with: nothing without an opening. */
+interface WalletReading {
+  wallet: Wallet;
+  compared?: { startedAt: Instant; endedAt: Instant; expected: Expected; drift: Range };
+}
+
+/**
+ * Reads each wallet once in a transaction: an expected balance costs 13 µs for each unsettled
+ * operation of its wallet, and hundreds of unknown ones may share it. What one of them is found to
+ * be changes nothing for the others: it is possible before and after.
+ */
+export class WalletReadings {
+  private tx: Tx | undefined;
+  private readonly readings = new Map<string, WalletReading>();
+
+  /** The wallets among these that were observed. */
+  async read(tx: Tx, keys: readonly string[], readLagMs: number): Promise<WalletReading[]> {
+    if (tx !== this.tx) this.readings.clear();
+    this.tx = tx;
+    const missing = keys.filter((key) => !this.readings.has(key));
+    for (const reading of await readWallets(tx, missing, readLagMs))
+      this.readings.set(reading.wallet.key, reading);
+    return keys.flatMap((key) => this.readings.get(key) ?? []);
+  }
+}
+
+async function readWallets(
+  tx: Tx,
+  keys: readonly string[],
+  readLagMs: number,
+): Promise<WalletReading[]> {
+  if (keys.length === 0) return [];
+  const wallets = [...(await walletsByKey(tx, keys)).values()];
+  const observed = wallets.flatMap(({ key, openedAt, observedAt, observationEndedAt: endedAt }) => {
+    if (openedAt === null || observedAt === null || endedAt === null) return [];
+    return [{ key, startedAt: observedAt, endedAt, opened: true }];
+  });
+  const [expectations, drifts] = await Promise.all([
+    expectedBalances(tx, observed, readLagMs),
+    listOpenDrifts(
+      tx,
+      observed.map(({ key }) => key),
+    ),
+  ]);
+  const byWallet = Map.groupBy(drifts, ({ walletKey }) => walletKey);
+  const compared = observed.map(({ key, startedAt, endedAt }) => {
+    const expected = must(expectations.get(key), 'expected balance');
+    const drift = totalOf(byWallet.get(key) ?? []);
+    return [key, { startedAt, endedAt, expected, drift }] as const;
+  });
+  const byKey = new Map(compared);
+  return wallets.map((wallet) => ({ wallet, compared: byKey.get(wallet.key) }));
 }
 
 /** Evaluates one component. Returns the events to emit. */
@@ -109,6 +173,70 @@ function pollSoon(
   const poll = { polledAt: now, now };
   const at = Math.min(...operations.map((operation) => nextPollOf(operation, deps, poll)));
   for (const key of keys) deps.pollBy(`wallet:${key}`, at);
+}
+
+/** The evidence of these wallets for a component's operations; none where a drift is inexact. */
+export function evidenceOf(
+  readings: readonly WalletReading[],
+  operations: readonly Operation[],
+  deps: Deps,
+): WalletEvidence[] {
+  return readings.flatMap(({ wallet, compared }) => {
+    if (!compared || !isExact(compared.drift)) return [];
+    const { startedAt, endedAt, expected, drift } = compared;
+    const { key, observationId } = wallet;
+    const balance = wallet.observedBalance ?? 0n;
+    const residual = balance - expected.base - drift.min;
+    const isQuiet = (deadlineAt: Instant) => startedAt >= quiescenceEnd(deadlineAt, deps);
+    const explained = expected.possible
+      ? {
+          residual,
+          possible: expected.possible.map(({ id, effect, outcome, deadlineAt }) => ({
+            id,
+            effect,
+            quiescent: outcome === 'open' && isQuiet(deadlineAt),
+          })),
+        }
+      : atExtreme(possibleOn(key, endedAt, operations, deps), residual, expected, isQuiet);
+    if (!explained) return [];
+    const observation = { observationId: observationId ?? '', startedAt, endedAt };
+    return [{ key, balance, ...explained, ...observation }];
+  });
+}
+
+/** The operations that an observation of a wallet may include, and their effect on it. */
+function possibleOn(
+  key: string,
+  endedAt: Instant,
+  operations: readonly Operation[],
+  { effectSettings }: Deps,
+) {
+  return operations.flatMap((operation) => {
+    const effect = walletEffectsOf(operation, effectSettings).get(key);
+    const { sentAt, recordedAt, sendDeadlineAt } = operation;
+    if (effect === undefined || (sentAt ?? recordedAt) > endedAt) return [];
+    return [{ id: operation.id, effect, deadlineAt: sendDeadlineAt ?? recordedAt }];
+  });
+}
+
+/** The evidence for these operations alone, if all others on the wallet are known with them. */
+function atExtreme(
+  operations: readonly { id: string; effect: bigint; deadlineAt: Instant }[],
+  residual: bigint,
+  sums: { up: bigint; down: bigint },
+  isQuiet: (deadlineAt: Instant) => boolean,
+): Pick<WalletEvidence, 'residual' | 'possible'> | undefined {
+  const included = operations.filter(({ effect }) => includedAtExtreme(effect, residual, sums));
+  if (operations.some(({ effect }) => includedAtExtreme(effect, residual, sums) === undefined))
+    return undefined;
+  return {
+    residual: sumOf(included.map(({ effect }) => effect)),
+    possible: operations.map(({ id, effect, deadlineAt }) => ({
+      id,
+      effect,
+      quiescent: isQuiet(deadlineAt),
+    })),
+  };
 }
 
 /** What all explanations agree on for one operation; undefined while they do not. */

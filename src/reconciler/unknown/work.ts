@@ -19,9 +19,8 @@ import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
 import { listObservedAt } from '../tokens/token.ts';
 import { POSSIBLE_MAX } from '../wallets/rule.ts';
-import { WalletReadings } from './evidence.ts';
 import { contractsOf, markMintUndecided, requestScans } from './mints.ts';
-import { componentsOf, evaluateComponent } from './token-writes.ts';
+import { componentsOf, evaluateComponent, WalletReadings } from './token-writes.ts';
 
 const PAGE_MAX = 500;
 /** Operations of one component at most; evidence of a larger one is not unique anyway. */

@@ -11,11 +11,11 @@ import { assess, UNASSESSED } from '../drifts/assess.ts';
 import {
   closeDrift,
   type Drift,
+  driftEvent,
   insertDrift,
   insertDriftAction,
   reviseDrift,
 } from '../drifts/drift.ts';
-import { driftEvent } from '../drifts/events.ts';
 import { compareWithNotExecuted, type Superseded, supersede } from '../unknown/supersede.ts';
 import { driftStep, type Suspicion } from './drift-rule.ts';
 import { type Comparison, isExact, type Range } from './rule.ts';

@@ -10,9 +10,8 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { UnprocessedObservation } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { stateOf } from './events.ts';
 import { type Comparison, includes } from './rule.ts';
-import { findWallet, positionsOf, saveWallet, type Wallet } from './wallet.ts';
+import { findWallet, positionsOf, saveWallet, stateOf, type Wallet } from './wallet.ts';
 
 /** The status of a member who has withdrawn. */
 const WITHDRAWN = 9;

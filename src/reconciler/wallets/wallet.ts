@@ -1,7 +1,9 @@
-/** SQL of wallets. */
+/** Wallets as they are accepted. */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { columnsOf, newValues, rowOf } from '../../db/rows.ts';
+import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import { wallets } from '../tables.ts';
 
 export type Wallet = typeof wallets.$inferSelect;
@@ -120,4 +122,9 @@ export async function countStaleWallets(
     select count(*)::int as count from (
       select from tallyhook.wallets where observed_at < ${isoText(before)} limit ${max}) w`;
   return rows[0]?.count ?? 0;
+}
+
+export function stateOf(wallet: Wallet): { balance: string; status: number } {
+  const balance = must(wallet.observedBalance, 'observed balance');
+  return { balance: decimalText(balance), status: wallet.status ?? 0 };
 }

@@ -12,17 +12,16 @@ import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { listOpenDrifts } from '../drifts/drift.ts';
-import { waitFor } from '../resolution.ts';
+import { quiescenceEnd, waitFor } from '../resolution.ts';
 import { totalOf } from './drift-rule.ts';
 import { stepDrifts } from './drifts.ts';
-import { observedEvents } from './events.ts';
 import { type Expected, expectedBalances, listConfirmed, listExecutedBetween } from './expected.ts';
-import { findHeld } from './held.ts';
 import { takeLateChanges } from './late-changes.ts';
 import { openWallet } from './opening.ts';
 import { type Comparison, compareBalance, walletRecordOf } from './rule.ts';
+import { type Doubts, type HeldBy, heldBy, type Unsettled } from './settling-rule.ts';
 import { stepSeen } from './vanished.ts';
-import { findWallet, saveWallet, type Wallet } from './wallet.ts';
+import { findWallet, saveWallet, stateOf, type Wallet } from './wallet.ts';
 
 /** Operations that one observation settles; more are settled by the next one. */
 const SETTLED_MAX = 1_000;
@@ -136,6 +135,38 @@ function markExplained(
   if (quiet) wallet.quietAt = startedAt;
 }
 
+/** @param operations ids of those that explain the change */
+export function observedEvents(
+  before: Wallet | undefined,
+  now: Wallet,
+  comparison: Comparison,
+  { operations, at }: { operations: string[]; at: Instant },
+): EventDraft[] {
+  const common = { subject: `wallet:${now.key}`, occurredAt: at };
+  const current = stateOf(now);
+  if (!before || before.observedBalance === null) {
+    return [{ ...common, type: 'wallet.observed', data: { addr: now.addr, current } }];
+  }
+  const previous = stateOf(before);
+  const events: EventDraft[] = [];
+  if (previous.balance !== current.balance) {
+    // Without an opening there is no expected balance.
+    const explanation = before.openedAt === null ? 'undetermined' : explanationOf(comparison);
+    const data = { addr: now.addr, previous, current, explanation, operations } as const;
+    events.push({ ...common, type: 'wallet.balance_changed', data });
+  }
+  if (previous.status !== current.status) {
+    const data = { addr: now.addr, previous, current };
+    events.push({ ...common, type: 'wallet.status_changed', data });
+  }
+  return events;
+}
+
+function explanationOf(comparison: Comparison): 'explained' | 'undetermined' | 'unexplained' {
+  if (comparison.result === 'unexplained') return 'unexplained';
+  return comparison.unique ? 'explained' : 'undetermined';
+}
+
 /** The operations that observations of all their wallets confirm. */
 function listConfirmedBy(tx: Tx, { settings }: Deps, { key, consistentAt }: Wallet) {
   const { readLagMs } = settings;
@@ -166,6 +197,113 @@ async function settle(
     for (const operation of moved) polls.learn(waitFor(operation), { notAt: null, shownAt });
   });
   return moved.map((operation) => endedEvent(operation, now));
+}
+
+/**
+ * What holds each of these operations, by id; those that nothing holds are absent. A balance does
+ * not confirm them although it is explained: on each of their wallets a drift, an unknown operation
+ * or both could hold the same difference. They wait, and say so.
+ */
+export async function findHeld(
+  tx: Tx,
+  deps: Deps,
+  key: string,
+  ids: readonly string[],
+): Promise<Map<string, HeldBy>> {
+  const here = (await doubtsOn(tx, deps, [key])).get(key);
+  const held = here ? heldOn(here, new Set(ids)) : new Map<string, HeldBy>();
+  if (held.size === 0) return held;
+  const walletsOf = await listWalletsOf(tx, [...held.keys()]);
+  const others = [...new Set([...walletsOf.values()].flat())].filter((other) => other !== key);
+  const doubts = await doubtsOn(tx, deps, others);
+  for (const other of others) {
+    const on = new Set([...held.keys()].filter((id) => walletsOf.get(id)?.includes(other)));
+    const there = heldOn(doubts.get(other) ?? NO_DOUBTS, on);
+    for (const id of on) {
+      const [a, b] = [held.get(id), there.get(id)];
+      // A wallet that shows it without a doubt is enough.
+      if (!a || !b) held.delete(id);
+      else
+        held.set(id, {
+          drifts: union(a.drifts, b.drifts),
+          operations: union(a.operations, b.operations),
+        });
+    }
+  }
+  return held;
+}
+
+const NO_DOUBTS: Doubts = { drifts: [], unknown: [], unsettled: [] };
+
+function union(some: readonly string[], others: readonly string[]): string[] {
+  return [...new Set([...some, ...others])].sort();
+}
+
+function heldOn(doubts: Doubts, ids: ReadonlySet<string>): Map<string, HeldBy> {
+  return new Map(
+    doubts.unsettled.flatMap((operation) => {
+      const held = ids.has(operation.id) ? heldBy(operation, doubts) : undefined;
+      return held ? [[operation.id, held] as const] : [];
+    }),
+  );
+}
+
+async function doubtsOn(tx: Tx, deps: Deps, keys: readonly string[]): Promise<Map<string, Doubts>> {
+  if (keys.length === 0) return new Map();
+  const [drifts, rows] = await Promise.all([listOpenDrifts(tx, keys), listUnsettledOn(tx, keys)]);
+  const byKey = Map.groupBy(rows, ({ key }) => key);
+  return new Map(
+    keys.map((key) => {
+      const here = byKey.get(key) ?? [];
+      const isUnknown = (row: UnsettledOn) => row.outcome === 'open';
+      return [
+        key,
+        {
+          drifts: drifts.filter(({ walletKey }) => walletKey === key),
+          unknown: here.filter(isUnknown).map((row) => ({
+            ...row,
+            until: quiescenceEnd(row.deadlineAt, deps),
+          })),
+          unsettled: here.filter((row) => !isUnknown(row)),
+        },
+      ] as const;
+    }),
+  );
+}
+
+interface UnsettledOn extends Unsettled {
+  key: string;
+  outcome: 'open' | 'executed';
+  deadlineAt: Instant;
+}
+
+/** Executed operations on these wallets that are not settled, and unknown and undecided ones. */
+async function listUnsettledOn(tx: Tx, keys: readonly string[]): Promise<UnsettledOn[]> {
+  return tx.sql<UnsettledOn[]>`
+    select e.key, o.id, e.effect, o.outcome,
+      coalesce(o.sent_at, o.effective_at, o.recorded_at) as sent_at,
+      coalesce(o.effective_at, o.answered_at, o.recorded_at) as took_effect_at,
+      coalesce(o.send_deadline_at, o.recorded_at) as deadline_at
+    from (
+      select substr(lower(account), 8) as key, operation_id, sum(amount) as effect
+      from tallyhook.operation_effects
+      where lower(account) = any(${keys.map((key) => `wallet:${key}`)}::text[]) and unsettled
+        and phase in ('open', 'undecided', 'executed')
+      group by 1, 2 having sum(amount) <> 0) e
+    join tallyhook.operations o on o.id = e.operation_id
+    where o.state in ('unknown', 'undecided', 'accepted', 'executed')`;
+}
+
+/** The keys of the wallets that each operation changes. */
+async function listWalletsOf(tx: Tx, ids: readonly string[]): Promise<Map<string, string[]>> {
+  const rows = await tx.sql<{ id: string; keys: string[] }[]>`
+    select e.operation_id as id, array_agg(e.key) as keys
+    from (
+      select operation_id, substr(lower(account), 8) as key from tallyhook.operation_effects
+      where operation_id = any(${ids as string[]}::text[]) and account like 'wallet:%'
+      group by 1, 2 having sum(amount) <> 0) e
+    group by 1`;
+  return new Map(rows.map(({ id, keys }) => [id, keys]));
 }
 
 /**

@@ -49,7 +49,7 @@ import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/re
 import * as operations from '../../../src/operations/store.ts';
 import { applyTransitions, listTransitions } from '../../../src/operations/transitions.ts';
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
-import { feeVotes } from '../../../src/reconciler/alerts/fee-votes.ts';
+import { feeVotes } from '../../../src/reconciler/drifts/fee-rule.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/resolution.ts';
 import {
   knownOf,

@@ -1,6 +1,6 @@
 /** The bounds of the intervals between polls of a target. */
 import { describe, expect, it } from 'vitest';
-import { maximumAgeMs } from '../../../src/observer/schedule/intervals.ts';
+import { maximumAgeMs } from '../../../src/observer/schedule/price.ts';
 
 const INTERVALS = { steadyMs: 60_000, minGapMs: 500, pendingMinMs: 1_000, pendingMaxMs: 30_000 };
 

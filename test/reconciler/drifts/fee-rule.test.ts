@@ -1,7 +1,7 @@
 /** Drifts that another fee rule explains. */
 import { expect, it } from 'vitest';
 import { listTransactions, setFeeRules } from '../../../src/ledger/ledger.ts';
-import { checkFeeRule, isContradicted } from '../../../src/reconciler/alerts/fee-votes.ts';
+import { checkFeeRule, isContradicted } from '../../../src/reconciler/drifts/fee-rule.ts';
 import { feeRuleAnnouncement } from '../../../src/reconciler/reconciler.ts';
 import { openLedger, runDry } from '../../ledger/fixture.ts';
 import { openRig } from '../rig.ts';

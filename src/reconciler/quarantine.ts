@@ -2,17 +2,13 @@
  * What is quarantined, of the ledger and of the reconciler, and its release by a person: it is
  * tried again, and the release is recorded in the same commit.
  */
-import type { Db, Queryable, Sql } from '../../db/connect.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
-import { Failure, must } from '../../kernel/errors.ts';
-import { releasePosting } from '../../ledger/ledger.ts';
-import { releaseObservation } from '../../observer/observer.ts';
-import type {
-  QuarantineKind,
-  quarantined,
-  release,
-} from '../../resources/operations/quarantine.ts';
-import type { Row } from '../../resources/resource.ts';
+import type { Db, Queryable, Sql } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import { Failure, must } from '../kernel/errors.ts';
+import { releasePosting } from '../ledger/ledger.ts';
+import { releaseObservation } from '../observer/observer.ts';
+import type { QuarantineKind, quarantined, release } from '../resources/operations/quarantine.ts';
+import type { Row } from '../resources/resource.ts';
 
 type Quarantined = Row<typeof quarantined>;
 type Release = Row<typeof release>;
