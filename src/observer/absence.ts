@@ -10,9 +10,9 @@ import type { Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
-import { type DueTarget, expedite, type TargetRef, targetName, toTarget } from './targets.ts';
+import { expedite, type TargetColumns, type TargetRef, targetName, toTarget } from './targets.ts';
 
-export interface AbsenceDeps {
+interface AbsenceDeps {
   db: Queryable;
   /** Deadlines are read before each request, because another daemon may have received one. */
   upstream: Pick<Upstream, 'account' | 'token' | 'tokens' | 'syncQuota'>;
@@ -76,10 +76,8 @@ export function read(
     : upstream.token(ref.contractId, ref.tokenId, priority, signal);
 }
 
-type Columns = Pick<DueTarget, 'kind' | 'addr' | 'contractId' | 'tokenId'>;
-
 /** The wallet or token of a target. */
-export function readableOf({ kind, addr, contractId, tokenId }: Columns): Readable {
+export function readableOf({ kind, addr, contractId, tokenId }: TargetColumns): Readable {
   if (kind === 'wallet') return { kind, addr: must(addr, 'address') };
   return {
     kind: 'token',
@@ -117,7 +115,7 @@ async function listOthers({ sql }: Queryable, ref: Readable): Promise<Other[]> {
   const name = targetName(ref);
   const { contractId } = toTarget(ref);
   const columns = sql`name, kind, addr, contract_id, token_id, last_result, last_started_at`;
-  const rows = await sql<(Columns & { lastStartedAt: Instant })[]>`
+  const rows = await sql<(TargetColumns & { lastStartedAt: Instant })[]>`
     select kind, addr, contract_id, token_id, last_started_at from (
       (select ${columns} from tallyhook.targets where name > ${name}
         order by name limit ${SEARCHED_MAX})

@@ -272,7 +272,7 @@ export async function newestScan(
 }
 
 /** A complete scan, without its tokens. */
-export interface ScanSummary {
+interface ScanSummary {
   startedAt: Instant;
   endedAt: Instant;
   /** Of the tokens listed, as text. */
@@ -297,7 +297,7 @@ export async function newestScans(
 }
 
 /** Several observations may start in the same millisecond. */
-export interface ObservationCursor {
+interface ObservationCursor {
   unchangedSince: Instant;
   id: string;
 }

@@ -133,9 +133,8 @@ async function runScan(
 ): Promise<PollResult> {
   const { db, ids, metrics, settings, random } = deps;
   const { pollTimeoutMs } = settings;
-  const pass = await scanPages({ ...deps, pollTimeoutMs, stop }, target);
-  if (!pass.ended || !pass.observation) return { cause: null, unprocessed: false };
-  const { observation } = pass;
+  const observation = await scanPages({ ...deps, pollTimeoutMs, stop }, target);
+  if (!observation) return { cause: null, unprocessed: false };
   metrics.polls.inc({ kind: 'scan', result: observation.result });
   const gap =
     observation.result === 'seen'
@@ -169,8 +168,8 @@ async function runListing(
   metrics.polls.inc({ kind: 'contract', result: cause === null ? 'seen' : 'inconclusive' });
   const gap = steadyIntervalMs(Math.sqrt(changesPerS(target)), price, bounds);
   const backoff = backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
-  const nextMs = cause !== null ? backoff : more ? NEXT_PAGES_MS : withJitter(gap, random);
   const hasFailed = cause !== null;
+  const nextMs = hasFailed ? backoff : more ? NEXT_PAGES_MS : withJitter(gap, random);
   await scheduleListing(db, target.name, clock.now() + nextMs, { startedAt, hasFailed });
   return { cause, unprocessed: unprocessed > 0 };
 }

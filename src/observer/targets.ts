@@ -36,9 +36,13 @@ export function toTarget(ref: TargetRef) {
 
 type Row = typeof targets.$inferSelect;
 
+/** What a target is of. */
+export type TargetColumns = Pick<Row, 'kind' | 'addr' | 'contractId' | 'tokenId'>;
+
 export interface DueTarget
   extends Known,
-    Pick<Row, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId' | 'failures' | 'pending'> {
+    TargetColumns,
+    Pick<Row, 'name' | 'failures' | 'pending'> {
   /**
    * A token of settled operations is polled seldom. One that only the list of its contract has
    * shown is never polled by itself.
@@ -46,10 +50,11 @@ export interface DueTarget
   schedule: 'steady' | 'seldom' | 'never';
 }
 
-type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
+interface NewTarget extends TargetColumns {
+  name: string;
   /** Without it the first poll is due now. */
   firstPollAfterMs?: number;
-};
+}
 
 /**
  * Existing targets keep their spelling and schedule, except for one that is polled seldom or never.
@@ -301,7 +306,7 @@ export async function countTargets(db: Queryable): Promise<number> {
 }
 
 /** Counts up to a maximum. */
-export interface ObserverBacklog {
+interface ObserverBacklog {
   /** Targets whose poll is due, and since when the first one is. */
   due: number;
   dueSince: Instant | null;

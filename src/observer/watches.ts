@@ -12,7 +12,7 @@ import { watches } from './tables.ts';
 import { addTargets, deleteUntouched, type TargetRef, targetName, toTarget } from './targets.ts';
 
 /** With the name of its target, such as `wallet:<addr, lower case>`. */
-export type Watch = typeof watches.$inferSelect;
+type Watch = typeof watches.$inferSelect;
 
 export interface Watches {
   /** Watches targets; returns one watch per target, in their order, whether new or existing. */
@@ -31,7 +31,7 @@ export interface Watches {
   unwatchMany(refs: readonly TargetRef[], options: { dryRun: boolean }): Promise<boolean[]>;
 }
 
-export interface ManyOptions {
+interface ManyOptions {
   /** Changes nothing, but answers the same. */
   dryRun: boolean;
   /**

@@ -39,7 +39,6 @@ export {
   listAlerts,
   makeAlerts,
 } from './alerts/alerts.ts';
-export type { Alert } from './alerts/rule.ts';
 export type { AlertRule } from './alerts/rule-checks.ts';
 export { LATE, STUCK } from './alerts/watchdog.ts';
 export type { ReconcilerSettings } from './deps.ts';
@@ -74,7 +73,6 @@ export {
   countVanished,
   findWallet,
   listWallets,
-  type Position,
   positionsOf,
   type Wallet,
   walletsByKey,
@@ -243,7 +241,7 @@ function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateW
   return result === 'seen' ? evaluateWallet : evaluateAbsentWallet;
 }
 
-export interface Evaluation {
+interface Evaluation {
   /** A single statement; false: there is nothing to evaluate any more. */
   claim?: (tx: Tx) => Promise<boolean>;
   /** Returns the events to emit. */
@@ -269,7 +267,7 @@ const EVALUATION_MS = 5_000;
  * @param evaluations in their order; `TOGETHER` of observations at most
  * @throws errors that end the pass: the lease is lost or the database is away
  */
-export async function runEvaluations(
+async function runEvaluations(
   deps: { db: Db; outbox: Outbox },
   lease: Fence,
   evaluations: readonly Evaluation[],
@@ -304,10 +302,10 @@ async function runAll(
 }
 
 /** An evaluation that took too long says nothing about the database. */
-export function isSlow(error: unknown): boolean {
+function isSlow(error: unknown): boolean {
   return isTooSlow(error) || (error instanceof DatabaseError && error.code === 'DEADLINE');
 }
 
-export function isLeaseLost(error: unknown): boolean {
+function isLeaseLost(error: unknown): boolean {
   return error instanceof Failure && error.code === 'lease_lost';
 }

@@ -31,14 +31,11 @@ interface ScanRecord {
   /** Token records that match these operations. */
   tokens: Json[];
   truncated: boolean;
+  /** Whether its pages were read from the last to the first. */
+  down: boolean;
 }
 
-/** The result of one pass: more pages remain, or the observation. */
-type ScanPass =
-  | { ended: false; nextAt: Instant }
-  | { ended: true; observation: Omit<ObservationRow, 'id'> }
-  /** No operation needs the scan any more. */
-  | { ended: true; observation: undefined };
+type ScanObservation = Omit<ObservationRow, 'id'>;
 
 /** Unknown mints that one scan looks for. */
 const UNKNOWN_MAX = 500;
@@ -114,14 +111,20 @@ async function upsertScan(
     where x.failures = 0`;
 }
 
-/** Reads the next pages of a scan that is due. */
-export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<ScanPass> {
+/**
+ * Reads the next pages of a scan that is due. Returns its observation; undefined while more pages
+ * remain, or when no operation needs the scan any more.
+ */
+export async function scanPages(
+  deps: ScanDeps,
+  target: DueTarget,
+): Promise<ScanObservation | undefined> {
   const { db, clock } = deps;
   const contractId = target.contractId ?? 0n;
   const mints = await listUnknownMints(db, contractId);
   if (mints.length === 0) {
     await dropScan(db, target.name);
-    return { ended: true, observation: undefined };
+    return undefined;
   }
   const stored = await findProgress(db, target.name);
   let progress =
@@ -149,9 +152,8 @@ export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<Scan
       progress = beginScan(mints, clock.now(), progress.restarts + 1, lastPage);
     }
   }
-  const nextAt = clock.now();
-  await saveProgress(db, target.name, progress, nextAt);
-  return { ended: false, nextAt };
+  await saveProgress(db, target.name, progress, clock.now());
+  return undefined;
 }
 
 /** Starts from the first page, or from the last if the previous scan went forwards. */
@@ -163,7 +165,7 @@ async function begin(
   const [before] = (await listObservations(db, target.name, 2)).filter(
     ({ result }) => result === 'seen',
   );
-  const record = before?.record as { lastPage?: number; down?: boolean } | null | undefined;
+  const record = before?.record as Partial<ScanRecord> | null | undefined;
   const lastPage =
     record && !record.down && (record.lastPage ?? 1) > 1 ? record.lastPage : undefined;
   return beginScan(mints, clock.now(), 0, lastPage);
@@ -187,16 +189,15 @@ async function interrupted(
   target: DueTarget,
   progress: ScanProgress,
   page: Exclude<Observation<TokenPage>, { result: 'seen' }>,
-): Promise<ScanPass> {
+): Promise<ScanObservation | undefined> {
   if (page.result === 'inconclusive' && page.cause === 'budget') {
-    const nextAt = clock.now() + BUDGET_RETRY_MS;
-    await saveProgress(db, target.name, progress, nextAt);
-    return { ended: false, nextAt };
+    await saveProgress(db, target.name, progress, clock.now() + BUDGET_RETRY_MS);
+    return undefined;
   }
   await saveProgress(db, target.name, progress, undefined);
   const cause = page.result === 'inconclusive' ? page.cause : 'refused';
   const { startedAt, endedAt } = page;
-  return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
+  return { ...base(target), startedAt, endedAt, cause };
 }
 
 async function giveUp(
@@ -204,9 +205,9 @@ async function giveUp(
   target: DueTarget,
   { startedAt, cause }: ScanProgress & { cause: 'moving' | 'unconfirmed' },
   endedAt: Instant,
-): Promise<ScanPass> {
+): Promise<ScanObservation> {
   await saveProgress(db, target.name, null, undefined);
-  return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
+  return { ...base(target), startedAt, endedAt, cause };
 }
 
 /**
@@ -229,10 +230,10 @@ async function finish(
   { db }: ScanDeps,
   target: DueTarget,
   progress: ScanProgress,
-): Promise<ScanPass> {
+): Promise<ScanObservation> {
   await saveProgress(db, target.name, null, undefined);
   const { startedAt, endedAt, list, operationIds, tokens, truncated, down } = progress;
-  const record: ScanRecord & { down: boolean } = {
+  const record: ScanRecord = {
     contractId: target.contractId ?? 0n,
     creator: target.addr,
     total: list?.total ?? '0',
@@ -243,10 +244,7 @@ async function finish(
     down,
   };
   const seen = { result: 'seen', record: { ...record } } as const;
-  return {
-    ended: true,
-    observation: { ...base(target), ...seen, startedAt, endedAt, cause: null },
-  };
+  return { ...base(target), ...seen, startedAt, endedAt, cause: null };
 }
 
 function base(target: DueTarget) {
@@ -254,14 +252,14 @@ function base(target: DueTarget) {
 }
 
 /** A sequential mint with an open outcome and no known token id. */
-export interface UnknownMint {
+interface UnknownMint {
   id: string;
   tokenUri: string | null;
   metaData: string | null;
 }
 
 /** The state of a scan between two pages, stored as JSON. */
-export interface ScanProgress {
+interface ScanProgress {
   /** When the first request started, and when the newest answer ended. */
   startedAt: Instant;
   endedAt: Instant;
@@ -283,12 +281,12 @@ export interface ScanProgress {
 /** Matching tokens stored per scan. */
 const TOKENS_MAX = 200;
 /** After this many restarts a scan ends as inconclusive. */
-export const RESTARTS_MAX = 5;
+const RESTARTS_MAX = 5;
 /** Older progress is discarded, and the scan restarts. */
 const PROGRESS_TTL_MS = 600_000;
 
 /** @param lastPage starts a backward scan at that page */
-export function beginScan(
+function beginScan(
   mints: readonly UnknownMint[],
   at: Instant,
   restarts: number,
@@ -309,12 +307,12 @@ export function beginScan(
   };
 }
 
-export function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
+function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
   return now - endedAt > PROGRESS_TTL_MS;
 }
 
 /** The tokens of a page that may be the result of one of the mints. */
-export function matching(page: TokenPage, mints: readonly UnknownMint[]): TokenRecord[] {
+function matching(page: TokenPage, mints: readonly UnknownMint[]): TokenRecord[] {
   return page.tokens.filter((token) => mints.some((mint) => couldBe(token, mint)));
 }
 
@@ -330,7 +328,7 @@ type ScanStep =
   | { step: 'moved'; lastPage: number };
 
 /** @param kept the matching tokens of the page */
-export function afterPage(
+function afterPage(
   progress: ScanProgress,
   page: TokenPage,
   observation: { startedAt: Instant; endedAt: Instant },

@@ -7,12 +7,11 @@
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
-import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { ServiceState } from '../../resources/admin/status.ts';
 import type { Observation, Upstream } from '../../upstream/upstream.ts';
 import { read, readableOf } from '../absence.ts';
-import type { DueTarget } from '../targets.ts';
+import type { TargetColumns } from '../targets.ts';
 import {
   ANSWER_RECENT_MS,
   afterProbe,
@@ -78,10 +77,8 @@ async function readOne({ db, upstream, settings }: Deps): Promise<void> {
 }
 
 /** The target that is due first, scans apart; undefined without any. */
-export async function findReadable(
-  db: Queryable,
-): Promise<Pick<DueTarget, 'kind' | 'addr' | 'contractId' | 'tokenId'> | undefined> {
-  const rows = await db.sql<Pick<DueTarget, 'kind' | 'addr' | 'contractId' | 'tokenId'>[]>`
+async function findReadable(db: Queryable): Promise<TargetColumns | undefined> {
+  const rows = await db.sql<TargetColumns[]>`
     select kind, addr, contract_id, token_id from tallyhook.targets
     where kind <> 'scan' order by next_poll_at limit 1`;
   return rows[0];
@@ -108,28 +105,17 @@ async function saveProbe(
   const probeAt = nextProbeAt(service, settings, now);
   await saveService(tx, service, probeAt);
   if (!found || service.state !== before.state) await insertServiceChange(tx, service);
-  const announced = service.announced ?? before.announced;
-  await outbox.emit(
-    tx,
-    events.map((type) => serviceEvent(type, before, service, announced, now)),
-  );
-  return { probeAt, isBack: !mayPoll(before.state) && mayPoll(service.state) };
-}
-
-function serviceEvent(
-  type: string,
-  before: Service,
-  after: Service,
-  announced: Service['announced'],
-  at: Instant,
-): EventDraft {
   const data = {
     service: 'upstream' as const,
     previous: before.state,
-    current: after.state,
-    ...announcementFields(announced),
+    current: service.state,
+    ...announcementFields(service.announced ?? before.announced),
   };
-  return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
+  await outbox.emit(
+    tx,
+    events.map((type) => ({ type, subject: 'service:upstream', occurredAt: now, data })),
+  );
+  return { probeAt, isBack: !mayPoll(before.state) && mayPoll(service.state) };
 }
 
 const LIMITED = new Set(['throttled', 'budget']);
@@ -202,7 +188,7 @@ export function realReporter(deps: Pick<Deps, 'db' | 'real' | 'settings'>) {
 }
 
 /** Keeps the last answer to a read of any daemon. */
-export async function saveAnswered(db: Queryable, answeredAt: Instant): Promise<void> {
+async function saveAnswered(db: Queryable, answeredAt: Instant): Promise<void> {
   await db.sql`
     update tallyhook.service_state set answered_at = ${isoText(answeredAt)}
     where name = 'upstream'
@@ -210,7 +196,7 @@ export async function saveAnswered(db: Queryable, answeredAt: Instant): Promise<
 }
 
 /** Makes the next probe due now, unless the service is known to be down. */
-export async function expediteProbe(db: Queryable, now: Instant): Promise<void> {
+async function expediteProbe(db: Queryable, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.service_state set next_probe_at = ${isoText(now)}
     where name = 'upstream' and next_probe_at > ${isoText(now)}
@@ -235,14 +221,14 @@ export async function findService(db: Queryable): Promise<StoredService | undefi
  * Serializes concurrent probes until the end of the transaction; returns when the next probe is
  * due, or undefined before the first one.
  */
-export async function lockService(tx: Tx): Promise<Instant | undefined> {
+async function lockService(tx: Tx): Promise<Instant | undefined> {
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
   const rows = await tx.sql<{ nextProbeAt: Instant }[]>`
     select next_probe_at from tallyhook.service_state where name = 'upstream'`;
   return rows[0]?.nextProbeAt;
 }
 
-export async function saveService(tx: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
+async function saveService(tx: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
   await tx.sql`
     insert into tallyhook.service_state
       (name, state, since, down_from, down_until, announced, failures, next_probe_at)
@@ -259,7 +245,7 @@ export async function saveService(tx: Tx, service: Service, nextProbeAt: Instant
 const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
 
 /** The service is in another state from then on. */
-export async function insertServiceChange(
+async function insertServiceChange(
   tx: Tx,
   { state, since }: Pick<Service, 'state' | 'since'>,
 ): Promise<void> {
@@ -273,7 +259,7 @@ export async function insertServiceChange(
 }
 
 /** A state of the service from an instant on, until the next one. */
-export interface ServiceChange {
+interface ServiceChange {
   at: Instant;
   state: ServiceState;
 }

@@ -9,7 +9,7 @@ import type { ServiceState } from '../../resources/admin/status.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 
 /** The last time the service was down; it still is while the end is null. */
-export interface Outage {
+interface Outage {
   downFrom: Instant | null;
   downUntil: Instant | null;
 }
@@ -30,6 +30,8 @@ export interface Announced {
   end: string | null;
   message: string | null;
 }
+
+type ServiceEvent = Extract<EventType, `service.${string}`>;
 
 export interface Service extends Outage {
   state: ServiceState;
@@ -93,7 +95,7 @@ const TEXT = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)$/;
  * The instant of a text such as `2026-01-31 10:00:00`. The service names no time zone; UTC is
  * assumed. Undefined for any other text.
  */
-export function announcedAt(text: string | null | undefined): Instant | undefined {
+function announcedAt(text: string | null | undefined): Instant | undefined {
   const [, day, time] = TEXT.exec(text ?? '') ?? [];
   const at = Date.parse(`${day}T${time}Z`);
   return Number.isNaN(at) ? undefined : at;
@@ -143,7 +145,7 @@ export function afterProbe(
   probe: ProbeResult,
   real: RealVoice,
   at: Instant,
-): { service: Service; events: EventType[] } {
+): { service: Service; events: ServiceEvent[] } {
   const failures = real === 'answers' || isAnswered(probe) ? 0 : service.failures + 1;
   if (probe.status === 'postponed' && real === 'silent') return { service, events: [] };
   const state = stateAfter({ ...service, failures }, probe, real);
@@ -190,9 +192,9 @@ function isMaintained(state: ServiceState, probe: ProbeResult): boolean {
   return probe.status === 'INACTIVE' || (state === 'maintenance' && !isAnswered(probe));
 }
 
-function eventsOf(before: Service, after: Service): EventType[] {
+function eventsOf(before: Service, after: Service): ServiceEvent[] {
   const [from, to] = [before.state, after.state];
-  const events: EventType[] = [];
+  const events: ServiceEvent[] = [];
   if (from === 'unreachable' && to !== 'unreachable') events.push('service.recovered');
   if (from === 'maintenance' && to !== 'maintenance') events.push('service.maintenance_ended');
   if (to === 'maintenance' && from !== 'maintenance') events.push('service.maintenance_started');

@@ -12,6 +12,7 @@ import { Failure } from '../../kernel/errors.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
+import type { EventType } from '../../resources/delivery/events.ts';
 import { CONTRADICTED, checkFeeRule } from '../drifts/fee-rule.ts';
 import { alerts } from '../tables.ts';
 import { type Alert, type Condition, changesOf, type StuckSettings } from './rule.ts';
@@ -114,7 +115,7 @@ async function stillHolding(tx: Tx, begun: readonly Condition[]): Promise<Condit
 }
 
 /** Those of these operations that still wait to settle, locked until the end of the transaction. */
-export async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promise<Set<string>> {
+async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await sql<{ id: string }[]>`
     select id from tallyhook.operations
@@ -125,20 +126,17 @@ export async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promis
 }
 
 /** None for a wallet that vanished: the observation that shows it is an event. */
-export function begunEvents(alert: Alert): EventDraft[] {
-  return alert.rule === VANISHED ? [] : [begunEvent(alert)];
-}
-
-function begunEvent(alert: Alert): EventDraft {
+function begunEvents(alert: Alert): EventDraft[] {
   const { id, rule, subject, detail, raisedAt } = alert;
-  if (rule === STUCK) return draft(STUCK, `operation:${subject}`, raisedAt, detail);
-  if (rule === CONTRADICTED) return draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail);
-  if (rule === LATE) return draft(LATE, 'observer:targets', raisedAt, detail);
-  return draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert));
+  if (rule === VANISHED) return [];
+  if (rule === STUCK) return [draft(STUCK, `operation:${subject}`, raisedAt, detail)];
+  if (rule === CONTRADICTED) return [draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail)];
+  if (rule === LATE) return [draft(LATE, 'observer:targets', raisedAt, detail)];
+  return [draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert))];
 }
 
 /** None for what another event ends: a stuck operation, a fee rule, a vanished wallet. */
-export function endedEvents(alert: Alert, at: Instant): EventDraft[] {
+function endedEvents(alert: Alert, at: Instant): EventDraft[] {
   const { id, rule, detail, raisedAt } = alert;
   if (rule === STUCK || rule === CONTRADICTED || rule === VANISHED) return [];
   if (rule !== LATE) {
@@ -154,7 +152,7 @@ function alertData({ id, rule, detail, raisedAt }: Alert): object {
   return { alert_id: id, rule, ...detail, raised_at: isoText(raisedAt) };
 }
 
-function draft(type: string, subject: string, occurredAt: Instant, data: object): EventDraft {
+function draft(type: EventType, subject: string, occurredAt: Instant, data: object): EventDraft {
   return { type, subject, occurredAt, data } as EventDraft;
 }
 
@@ -162,13 +160,13 @@ function draft(type: string, subject: string, occurredAt: Instant, data: object)
 const RAISED_MAX = 50_000;
 
 /** All alerts that are raised. */
-export async function listRaised({ sql }: Queryable): Promise<Alert[]> {
+async function listRaised({ sql }: Queryable): Promise<Alert[]> {
   return sql<Alert[]>`
     select ${columnsOf(sql, alerts)} from tallyhook.alerts
     order by id limit ${RAISED_MAX}`;
 }
 
-export async function insertAlerts({ sql }: Tx, raised: readonly Alert[]): Promise<void> {
+async function insertAlerts({ sql }: Tx, raised: readonly Alert[]): Promise<void> {
   const rows = raised.map((alert) => ({ ...alert, raisedAt: isoText(alert.raisedAt) }));
   await sql`
     insert into tallyhook.alerts (id, rule, subject, raised_at, detail)
@@ -177,14 +175,14 @@ export async function insertAlerts({ sql }: Tx, raised: readonly Alert[]): Promi
       as x(id text, rule text, subject text, "raisedAt" timestamptz, detail jsonb)`;
 }
 
-export async function updateDetails({ sql }: Tx, changed: readonly Alert[]): Promise<void> {
+async function updateDetails({ sql }: Tx, changed: readonly Alert[]): Promise<void> {
   await sql`
     update tallyhook.alerts a set detail = x.detail
     from jsonb_to_recordset(${asJson(changed)}::jsonb) as x(id text, detail jsonb)
     where a.id = x.id`;
 }
 
-export async function deleteAlerts({ sql }: Tx, ids: readonly string[]): Promise<void> {
+async function deleteAlerts({ sql }: Tx, ids: readonly string[]): Promise<void> {
   await sql`delete from tallyhook.alerts where id = any(${ids as string[]}::text[])`;
 }
 

@@ -18,7 +18,7 @@ type ListRule =
 export type AlertRule = WalletRule | ListRule;
 
 /** What one rule has found. */
-export interface Finding {
+interface Finding {
   holding: Condition[];
   /** What holds no more, as it is now. */
   lapsed: Condition[];
@@ -69,7 +69,7 @@ function ofWallet(
 }
 
 /** The last processed balances of those wallets that were observed, by key. */
-export async function observedBalances(
+async function observedBalances(
   { sql }: Queryable,
   keys: readonly string[],
 ): Promise<Map<string, bigint>> {
@@ -117,7 +117,7 @@ async function ofList(
 }
 
 /** Unknown operations recorded before then, oldest first. */
-export async function listUnknownBefore(
+async function listUnknownBefore(
   { sql }: Queryable,
   before: string,
   limit: number,
@@ -130,7 +130,7 @@ export async function listUnknownBefore(
 }
 
 /** Open drifts of more than that, in either direction; what is certain of one that is not exact. */
-export async function listDriftsAbove(
+async function listDriftsAbove(
   { sql }: Queryable,
   amount: bigint,
   limit: number,

@@ -122,7 +122,7 @@ export function makeStuckCheck({ settings }: { settings: StuckSettings }) {
 const SETTLED_MAX = 1_000;
 
 /** How long the newest writes of each kind took from their answer until they settled. */
-export async function settleTimes(
+async function settleTimes(
   { sql }: Queryable,
   kinds: readonly Kind[],
   since: Instant,
@@ -140,7 +140,7 @@ export async function settleTimes(
   return new Map(rows.map((row) => [row.kind, row]));
 }
 
-export interface Stuck {
+interface Stuck {
   id: string;
   /** When it was accepted, or was found to be executed. */
   since: Instant;
@@ -152,7 +152,7 @@ export interface Stuck {
  * for a poll is not stuck: the observer is late, which is an alarm of its own.
  * @param from no time counts that is before it
  */
-export async function listStuck(
+async function listStuck(
   { sql }: Queryable,
   input: { now: Instant; from: Instant; afterMs: Map<string, number>; before: readonly string[] },
   limit: number,

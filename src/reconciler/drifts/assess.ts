@@ -197,7 +197,7 @@ async function listPossibleCounterparts(
 const FEES_READ = 20;
 
 /** The fee of the newest of our transfers that had one; 0 without one. */
-export async function usualFee({ sql }: Queryable): Promise<bigint> {
+async function usualFee({ sql }: Queryable): Promise<bigint> {
   const rows = await sql<{ fee: bigint }[]>`
     select fee_amount as fee from (
       select fee_amount, recorded_at from tallyhook.operations where kind = 'transfer'

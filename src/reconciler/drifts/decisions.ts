@@ -76,7 +76,7 @@ export interface ProposalInput {
 }
 
 /** What people's work on drifts is given. */
-export interface DriftDeps {
+interface DriftDeps {
   db: Db;
   clock: Clock;
   outbox: Outbox;
@@ -87,7 +87,7 @@ export interface DriftDeps {
 }
 
 /** What one transaction of it works with. */
-export interface Step {
+interface Step {
   tx: Tx;
   by: Person;
   now: Instant;
@@ -213,7 +213,7 @@ async function linkedBy(
  * @param knownAt when the operation became executed
  * @throws Failure `conflict` with the reason when the operation does not explain the drift
  */
-export function assertLinkable(
+function assertLinkable(
   { id, walletKey, amount, openedAt }: Drift,
   operation: Operation,
   effects: ReadonlyMap<string, bigint>,
@@ -282,7 +282,7 @@ function isSameProposal(a: Decision, b: Decision): boolean {
 }
 
 /** Ends the drift as its approved decision says, and has its wallet polled soon. */
-export async function applyDecision(
+async function applyDecision(
   deps: DriftDeps,
   step: Step,
   drift: Drift,

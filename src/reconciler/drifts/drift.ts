@@ -6,7 +6,7 @@ import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { EventData } from '../../resources/delivery/events.ts';
+import type { EventData, EventType } from '../../resources/delivery/events.ts';
 import type {
   Cause,
   DriftState,
@@ -43,7 +43,7 @@ export async function listOpenDrifts(db: Queryable, keys: readonly string[]): Pr
     order by opened_at, id`;
 }
 
-export interface DriftFilter {
+interface DriftFilter {
   /** `unclosed` stands for open and proposed ones. */
   state?: DriftState | 'unclosed' | undefined;
   cause?: Cause | undefined;
@@ -281,24 +281,24 @@ export async function countEnded(
   return rows[0] ?? { drifts: 0, medianS: null };
 }
 
-type Changed =
-  | { type: 'wallet.drift_opened' }
-  | { type: 'wallet.drift_assigned'; data: { assignee: string | null; assigned_by: string } }
-  | { type: 'wallet.drift_proposed'; data: { proposal: Record<string, unknown> } }
-  | { type: 'wallet.drift_closed'; data: { how: string; closed_by: { [key: string]: Json } } }
-  | { type: 'wallet.drift_reversed'; data: { operation_id: string } };
+type DriftFields = EventData<'wallet.drift_opened'>;
+type DriftEvent = Extract<EventType, `wallet.drift_${string}`>;
+/** An event, and what it says besides the drift. */
+type Changed = {
+  [T in DriftEvent]: { type: T; data: Omit<EventData<T>, keyof DriftFields> };
+}[DriftEvent];
 
 export function driftEvent(drift: Drift, changed: Changed, occurredAt: Instant): EventDraft {
-  const { type, data = {} } = { data: {}, ...changed };
+  const data = { ...driftFields(drift), ...changed.data };
   return {
-    type,
+    type: changed.type,
     subject: `wallet:${drift.walletKey}`,
     occurredAt,
-    data: { ...driftFields(drift), ...data },
+    data,
   } as EventDraft;
 }
 
-function driftFields(drift: Drift): EventData<'wallet.drift_opened'> {
+function driftFields(drift: Drift): DriftFields {
   return {
     addr: drift.addr,
     drift_id: drift.id,

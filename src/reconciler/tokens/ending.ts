@@ -3,7 +3,6 @@
  * shows later says so. Pure.
  */
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
-import type { Instant } from '../../kernel/clock.ts';
 import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import {
   isOwnEffect,
@@ -17,8 +16,10 @@ import {
   FAILED,
   hasEffect,
   isAtWork,
+  isMint,
   isRequired,
   type ObservationContext,
+  sentAtOf,
 } from './rule.ts';
 
 export interface Ending {
@@ -99,22 +100,14 @@ function endingOfReplaced(
 /** Whether another write of the same kind would have had the same effect, and had not before. */
 function mayHaveDone(other: Operation, operation: Operation): boolean {
   if (other.outcome === 'not_executed') return false;
-  if (other.settledAt !== null && other.settledAt <= sentAt(operation)) return false;
+  if (other.settledAt !== null && other.settledAt <= sentAtOf(operation)) return false;
   if (isMint(operation)) return isMint(other);
   return other.kind === operation.kind && sameEffect(operation, other);
 }
 
-function isMint({ kind }: Operation): boolean {
-  return kind === 'mint' || kind === 'mint_sequential';
-}
-
-function sentAt(operation: Operation): Instant {
-  return operation.sentAt ?? operation.recordedAt;
-}
-
 /** Whether the service cannot have completed a write without an earlier one. */
 function needs(later: Operation, earlier: Operation): boolean {
-  if (later.state !== 'settled' || sentAt(later) <= sentAt(earlier)) return false;
+  if (later.state !== 'settled' || sentAtOf(later) <= sentAtOf(earlier)) return false;
   if (isMint(earlier)) return !isMint(later);
   return (
     earlier.kind === 'transfer_from' &&
@@ -134,7 +127,7 @@ function endingOfBurn(
   const burns = others.filter(({ kind }) => kind === 'burn');
   const settled = burns.find(
     ({ state, settledAt }) =>
-      state === 'settled' && settledAt !== null && settledAt > sentAt(operation),
+      state === 'settled' && settledAt !== null && settledAt > sentAtOf(operation),
   );
   const taker = settled ?? takerOf([operation, ...burns.filter(isPending)], lastHash);
   if (taker === operation) return { to: 'settled', cause: 'the token is gone' };

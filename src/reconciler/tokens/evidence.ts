@@ -7,7 +7,7 @@ import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
-import { COMPLETE, FAILED, hasEffect, type TokenState } from './rule.ts';
+import { COMPLETE, FAILED, hasEffect, isMint, sentAtOf, type TokenState } from './rule.ts';
 
 export type HashChange =
   /** The hash from before the write. */
@@ -75,8 +75,7 @@ function mintFinding(
     token.uri === operation.tokenUri && sameJsonText(token.metadata, operation.metaData);
   const baseline = others.filter(({ outcome }) => outcome !== 'not_executed');
   // Another known mint of this number may have made it.
-  if (!free || !asRequested || baseline.some(({ kind }) => kind.startsWith('mint')))
-    return undefined;
+  if (!free || !asRequested || baseline.some(isMint)) return undefined;
   const owned = sameAddress(operation.toAddr, token.owner);
   if (change === 'new') return owned ? executed('the token exists as requested') : undefined;
   const moved = baseline.some(
@@ -206,8 +205,7 @@ export function hashChange(
   if (sameTxHash(hash, preImageOf(operation)?.lastTxHash)) return 'none';
   const owner = others.find(({ txHash }) => sameTxHash(txHash, hash));
   if (!owner) return 'new';
-  const sentAt = operation.sentAt ?? operation.recordedAt;
-  return (owner.answeredAt ?? owner.recordedAt) <= sentAt ? 'none' : 'other';
+  return (owner.answeredAt ?? owner.recordedAt) <= sentAtOf(operation) ? 'none' : 'other';
 }
 
 /** The token as observed before the send; null for fields that are not known. */

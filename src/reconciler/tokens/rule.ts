@@ -41,6 +41,8 @@ export function tokenStateOf(
   };
 }
 
+export type TokenEvent = Extract<EventType, `token.${string}`>;
+
 /**
  * The events of a change.
  * @param minted whether a token without an accepted state was just minted
@@ -49,9 +51,9 @@ export function changesOf(
   before: TokenState | undefined,
   now: TokenState,
   minted: boolean,
-): EventType[] {
+): TokenEvent[] {
   if (!before) return minted ? ['token.minted'] : [];
-  const events: EventType[] = [];
+  const events: TokenEvent[] = [];
   if (before.status !== now.status) events.push('token.status_changed');
   if (!sameAddress(before.owner, now.owner)) events.push('token.transferred');
   if (before.locked !== now.locked) events.push(now.locked ? 'token.locked' : 'token.unlocked');
@@ -72,6 +74,14 @@ export interface ObservationContext {
   sameToken: boolean;
   /** The hash of the token at the observation before; null if there was none. */
   lastHash: string | null;
+}
+
+export function sentAtOf({ sentAt, recordedAt }: Operation): Instant {
+  return sentAt ?? recordedAt;
+}
+
+export function isMint({ kind }: Operation): boolean {
+  return kind === 'mint' || kind === 'mint_sequential';
 }
 
 /** When an executed operation took effect, as far as known. */
@@ -118,7 +128,7 @@ export function hasEffect(operation: Operation, token: TokenState): boolean {
 }
 
 /** The kinds of operations that can cause a change; none locks a token. */
-const CAUSES: { [type in EventType]?: readonly Kind[] } = {
+const CAUSES: { [type in TokenEvent]?: readonly Kind[] } = {
   'token.minted': ['mint', 'mint_sequential'],
   'token.transferred': ['transfer_from'],
   'token.extra_data_changed': ['set_extra_data'],
@@ -132,7 +142,7 @@ const CAUSES: { [type in EventType]?: readonly Kind[] } = {
  * @returns 'unknown' when several cannot be told apart, undefined when none of ours did it
  */
 export function causeOf(
-  type: EventType,
+  type: TokenEvent,
   token: TokenState,
   operations: readonly Operation[],
   since: Instant | undefined,

@@ -15,7 +15,6 @@ import {
   SETTLING_STATES,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { EventType } from '../../resources/delivery/events.ts';
 import type { Deps } from '../deps.ts';
 import { nextPollOf, waitFor } from '../resolution.ts';
 import { hasOpenMint } from '../unknown/mints.ts';
@@ -27,8 +26,10 @@ import {
   causeOf,
   changesOf,
   FAILED,
+  isMint,
   isMoving,
   type ObservationContext,
+  type TokenEvent,
   type TokenState,
   tokenStateOf,
 } from './rule.ts';
@@ -194,9 +195,7 @@ function changeEvents(
   observation: UnprocessedObservation,
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
-  const mintedByUs = operations.some(
-    (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
-  );
+  const mintedByUs = operations.some((o) => isMint(o) && o.outcome !== 'not_executed');
   // An absent token that is present was minted meanwhile, or again.
   const minted = mintedByUs || isNew || before?.presence === 'absent';
   return changesOf(known, token, minted).map((type) => {
@@ -216,7 +215,7 @@ function burnedEvent(
 }
 
 function tokenEvent(
-  type: EventType,
+  type: TokenEvent,
   token: Token,
   before: Token | undefined,
   cause: string,
@@ -230,7 +229,7 @@ function tokenEvent(
     current: shown(token),
   };
   const subject = `token:${token.contractId}:${token.tokenId}`;
-  return { type, subject, occurredAt, data } as EventDraft;
+  return { type, subject, occurredAt, data };
 }
 
 function shown(token: TokenState) {

@@ -17,7 +17,7 @@ import { findOperations, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, isQuiescent, markUndecided, quiescentAt } from '../resolution.ts';
-import { tokenStateOf } from '../tokens/rule.ts';
+import { sentAtOf, tokenStateOf } from '../tokens/rule.ts';
 import {
   type ListedToken,
   type MintFinding,
@@ -188,10 +188,6 @@ async function findingsOf(
 
 function uriOf({ tokenUri }: Operation): string {
   return tokenUri ?? '';
-}
-
-function sentAtOf({ sentAt, recordedAt }: Operation): Instant {
-  return sentAt ?? recordedAt;
 }
 
 async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {

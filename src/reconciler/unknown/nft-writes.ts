@@ -8,7 +8,7 @@ import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, type Finding, isQuiescent } from '../resolution.ts';
 import { hashChange, type ObservedToken, preImageOf, tokenEvidence } from '../tokens/evidence.ts';
-import { COMPLETE, FAILED } from '../tokens/rule.ts';
+import { COMPLETE, FAILED, isMint, sentAtOf } from '../tokens/rule.ts';
 import type { Token } from '../tokens/token.ts';
 
 /**
@@ -34,7 +34,7 @@ export async function evaluateNftWrites(
   const events: EventDraft[] = [];
   for (const stored of unknown) {
     const operation = await withImage(tx, stored, observation);
-    if (observation.startedAt <= (operation.sentAt ?? operation.recordedAt)) continue;
+    if (observation.startedAt <= sentAtOf(operation)) continue;
     const others = sent.filter((other) => other !== stored);
     const change = hashChange(operation, hash, others);
     if (change !== 'none' && hasRival(operation, others)) continue;
@@ -100,7 +100,7 @@ async function withImage(
   observation: UnprocessedObservation,
 ): Promise<Operation> {
   if (preImageOf(operation)) return operation;
-  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const sentAt = sentAtOf(operation);
   const observations = await listObservations(tx, observation.target, OBSERVATIONS_SEARCHED_MAX);
   const before = observations.find(
     ({ result, firstEndedAt }) => result === 'seen' && firstEndedAt <= sentAt,
@@ -117,7 +117,7 @@ async function wasThere(
   others: readonly Operation[],
   observation: UnprocessedObservation,
 ): Promise<boolean> {
-  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const sentAt = sentAtOf(operation);
   if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))
     return true;
   const observations = await listObservations(tx, observation.target, OBSERVATIONS_SEARCHED_MAX);
@@ -130,15 +130,12 @@ function existedBefore(
   others: readonly Operation[],
   held: Token | undefined,
 ): boolean {
-  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const sentAt = sentAtOf(operation);
   return (
     preImageOf(operation) !== undefined ||
     (held?.presence === 'present' && held.observedAt < sentAt) ||
     others.some(
-      ({ kind, outcome, recordedAt }) =>
-        (kind === 'mint' || kind === 'mint_sequential') &&
-        outcome === 'executed' &&
-        recordedAt < sentAt,
+      (other) => isMint(other) && other.outcome === 'executed' && other.recordedAt < sentAt,
     )
   );
 }

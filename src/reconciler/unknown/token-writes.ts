@@ -176,7 +176,7 @@ function pollSoon(
 }
 
 /** The evidence of these wallets for a component's operations; none where a drift is inexact. */
-export function evidenceOf(
+function evidenceOf(
   readings: readonly WalletReading[],
   operations: readonly Operation[],
   deps: Deps,

@@ -29,7 +29,7 @@ const COMPONENT_MAX = 1_000;
 const ROUND_MS = 5_000;
 
 /** One evaluation in the caller's transaction. */
-export type Work = (tx: Tx) => Promise<EventDraft[]>;
+type Work = (tx: Tx) => Promise<EventDraft[]>;
 /** Evaluations in one transaction: one alone reads all the wallets that they share. */
 const TOGETHER = 50;
 

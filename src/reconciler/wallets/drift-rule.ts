@@ -24,7 +24,7 @@ export interface OpenDrift extends Range {
   id: string;
 }
 
-export interface DriftStep<D extends OpenDrift> {
+interface DriftStep<D extends OpenDrift> {
   suspicion?: Suspicion;
   /** Undefined: suspected as the first of those that merged. */
   opened?: { range: Range; suspectedAt: Instant | undefined };

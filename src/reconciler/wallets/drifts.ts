@@ -183,7 +183,7 @@ export async function storeOpened(
   if (amount !== null) Object.assign(drift, await assess(tx, deps, { ...drift, amount }));
   await insertDrift(tx, drift);
   await addAction(tx, drift, 'opened', drift.openedAt, drift.evidence);
-  return [driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt)];
+  return [driftEvent(drift, { type: 'wallet.drift_opened', data: {} }, observation.endedAt)];
 }
 
 export function newDrift(

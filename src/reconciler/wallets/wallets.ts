@@ -136,7 +136,7 @@ function markExplained(
 }
 
 /** @param operations ids of those that explain the change */
-export function observedEvents(
+function observedEvents(
   before: Wallet | undefined,
   now: Wallet,
   comparison: Comparison,
@@ -204,7 +204,7 @@ async function settle(
  * not confirm them although it is explained: on each of their wallets a drift, an unknown operation
  * or both could hold the same difference. They wait, and say so.
  */
-export async function findHeld(
+async function findHeld(
   tx: Tx,
   deps: Deps,
   key: string,

@@ -8,9 +8,10 @@ import {
   isMoving,
   isRequired,
   shows,
+  type TokenEvent,
   tokenStateOf,
 } from '../../../src/reconciler/tokens/rule.ts';
-import type { EventType } from '../../../src/resources/delivery/events.ts';
+
 import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {
@@ -163,7 +164,7 @@ describe('Which write caused a change of a token', () => {
     write('accepted', { kind, id: kind }),
   );
   const data = write('accepted', { kind: 'set_extra_data', id: 'data', extraData: '' });
-  it.each<[string, EventType, Operation[], string | undefined]>([
+  it.each<[string, TokenEvent, Operation[], string | undefined]>([
     ['the one that is able to', 'token.transferred', [elsewhere, burn, first], 'first'],
     ['nobody who is not able to', 'token.transferred', [elsewhere, burn, data], undefined],
     ['one of several', 'token.transferred', [first, second], 'unknown'],
