@@ -51,40 +51,28 @@ export function learnWait(
   return kept.map((count, i) => count * fading + (weights[i] ?? 0) / all);
 }
 
+/** The gaps between polls to choose from, each a tenth longer than the one before it. */
+const GAPS_S = Array.from({ length: 150 }, (_, i) => FIRST_S * 1.1 ** i);
+
 /**
- * How long after its last poll a target that is pending should be polled again, in seconds.
+ * How long after its last poll a target that is pending should be polled again, in seconds: the
+ * first gap that costs the price.
  * @param ageS how long the write had been waited for at that poll
  * @param price in seconds of undetected change of that write
  */
 export function pendingGapS(waits: Waits, ageS: number, price: number): number {
   const hazards = hazardsOf(waits);
-  // The odds that the write has shown since that poll, and what they have cost.
-  let [at, odds, cost] = [ageS, 0, 0];
-  for (const [i, end] of ENDS.entries()) {
-    if (end <= at) continue;
-    const perS = hazards[i] ?? TAIL_PER_S;
-    const whole = costAfter(end - at, odds, perS);
-    if (cost + whole >= price) return at - ageS + timeTo(price - cost, odds, perS);
-    odds = (1 + odds) * Math.exp(perS * (end - at)) - 1;
-    [at, cost] = [end, cost + whole];
+  let [from, bucket, hazard, cost] = [0, 0, 0, 0];
+  for (const to of GAPS_S) {
+    while ((ENDS[bucket] ?? Number.POSITIVE_INFINITY) <= ageS + (from + to) / 2) bucket += 1;
+    const more = (hazards[bucket] ?? TAIL_PER_S) * (to - from);
+    // The odds that the write has shown since the last poll, in the middle between the two gaps.
+    cost += Math.expm1(hazard + more / 2) * (to - from);
+    if (cost >= price) return to;
+    hazard += more;
+    from = to;
   }
-  return at - ageS + timeTo(price - cost, odds, TAIL_PER_S);
-}
-
-/** The integral of the odds, which grow by a constant hazard. */
-function costAfter(seconds: number, odds: number, perS: number): number {
-  return ((1 + odds) * Math.expm1(perS * seconds)) / perS - seconds;
-}
-
-/** When they have cost that much. Newton's method from above: the cost is convex. */
-function timeTo(cost: number, odds: number, perS: number): number {
-  if (cost <= 0) return 0;
-  let seconds = (2 * cost) / (odds + Math.sqrt(odds ** 2 + 2 * perS * (1 + odds) * cost));
-  for (let i = 0; i < 8; i++) {
-    const rate = (1 + odds) * Math.exp(perS * seconds) - 1;
-    seconds -= (costAfter(seconds, odds, perS) - cost) / rate;
-  }
-  return seconds;
+  return from;
 }
 
 /** By bucket, what ended in it per second at risk. */

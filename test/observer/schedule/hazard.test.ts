@@ -49,7 +49,10 @@ describe('The next poll of a pending target', () => {
     // Beyond the last bucket: e^(g/m) - 1 - g/m = price / m, for a mean m of a day.
     const [mean, price] = [86_400, 1_000];
     const gap = pendingGapS(expectedWaits(), 2 * mean, price);
-    expect(mean * (Math.expm1(gap / mean) - gap / mean)).toBeCloseTo(price, 3);
+    const costOf = (seconds: number) => mean * (Math.expm1(seconds / mean) - seconds / mean);
+    expect(costOf(gap)).toBeGreaterThanOrEqual(price);
+    // The gap before it is a tenth shorter.
+    expect(costOf(gap / 1.1)).toBeLessThan(price);
   });
 });
 
