@@ -1,7 +1,9 @@
 /** The limits that the service has set, stored for the upstream stages of all daemons. */
 import type { Db, Queryable } from '../db/connect.ts';
+import { columnsOf, rowOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { QuotaState, QuotaStore } from '../upstream/upstream.ts';
+import { quota } from './tables.ts';
 
 export function makeQuotaStore(db: Db): QuotaStore {
   return {
@@ -12,11 +14,9 @@ export function makeQuotaStore(db: Db): QuotaStore {
   };
 }
 
-const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
-
 async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   return db.sql<QuotaState[]>`
-    select name, blocked_until, rate, rises_from, rise_ms, cleared_at from tallyhook.quota`;
+    select ${columnsOf(db.sql, quota)} from tallyhook.quota`;
 }
 
 /**
@@ -24,19 +24,16 @@ async function loadQuota(db: Queryable): Promise<QuotaState[]> {
  * does not know yet that deadlines were removed cannot restore them.
  */
 async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
-  const { name, blockedUntil, rate, risesFrom, riseMs, clearedAt } = state;
   await db.sql`
-    insert into tallyhook.quota as q
-      (name, blocked_until, rate, rises_from, rise_ms, cleared_at)
-    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${riseMs}, ${at(clearedAt)})
+    insert into tallyhook.quota ${rowOf(db.sql, quota, state)}
     on conflict (name) do update set
-      blocked_until = greatest(q.blocked_until, excluded.blocked_until),
-      rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
-        then excluded.rate else q.rate end,
-      rise_ms = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
-        then excluded.rise_ms else q.rise_ms end,
-      rises_from = greatest(q.rises_from, excluded.rises_from)
-    where q.cleared_at is not distinct from excluded.cleared_at`;
+      blocked_until = greatest(quota.blocked_until, excluded.blocked_until),
+      rate = case when excluded.rises_from >= coalesce(quota.rises_from, '-infinity')
+        then excluded.rate else quota.rate end,
+      rise_ms = case when excluded.rises_from >= coalesce(quota.rises_from, '-infinity')
+        then excluded.rise_ms else quota.rise_ms end,
+      rises_from = greatest(quota.rises_from, excluded.rises_from)
+    where quota.cleared_at is not distinct from excluded.cleared_at`;
 }
 
 async function clearQuota(db: Queryable, at: Instant): Promise<void> {

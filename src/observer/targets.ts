@@ -92,16 +92,15 @@ export async function addForFirstPoll(
   const added = await sql`
     insert into tallyhook.targets as o
       (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
-    select ${name}, ${kind}, ${addr}, ${text(contractId)}::numeric, ${text(tokenId)}::numeric,
-      ${isoText(dueAt)}::timestamptz, true, ${isoText(now)}::timestamptz
+    select ${name}, ${kind}, ${addr}, ${contractId?.toString() ?? null}::numeric,
+      ${tokenId?.toString() ?? null}::numeric, ${isoText(dueAt)}::timestamptz, true,
+      ${isoText(now)}::timestamptz
     where not exists (select from tallyhook.quota
       where name = 'polls' and blocked_until > ${isoText(now)})
     on conflict (name) do update set pending = true,
       next_poll_at = least(o.next_poll_at, excluded.next_poll_at)`;
   return added.count > 0;
 }
-
-const text = (no: bigint | null) => (no === null ? null : no.toString());
 
 /** Stops polling those of the targets that no operation touches. */
 export async function deleteUntouched({ sql }: Tx, names: readonly string[]): Promise<void> {

@@ -2,9 +2,10 @@
  * Watches: targets that people chose. A watch and its target are added in one transaction, which
  * locks the watch before its target, so that concurrent changes of one watch cannot deadlock.
  */
-import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
+import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { and, asc, eq, gt, sql } from '../db/drizzle.ts';
-import { type Clock, isoText } from '../kernel/clock.ts';
+import { rowsOf } from '../db/rows.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { BudgetView } from '../upstream/upstream.ts';
@@ -54,7 +55,7 @@ export function makeWatches(deps: Deps): Watches {
   return {
     watch(refs, owner) {
       const targets = distinct(refs);
-      const rows = rowsOf(deps, targets, owner);
+      const rows = watchesOf(deps, targets, owner);
       const names = targets.map(({ name }) => name);
       return db.begin(async (tx) => {
         const watches = await insertWatches(tx, rows);
@@ -93,7 +94,7 @@ function distinct(refs: readonly TargetRef[]): Target[] {
   return [...targets.values()];
 }
 
-function rowsOf({ clock, ids }: Deps, targets: readonly Target[], owner: string): Watch[] {
+function watchesOf({ clock, ids }: Deps, targets: readonly Target[], owner: string): Watch[] {
   const created = { createdAt: clock.now(), createdBy: owner };
   return targets.map(({ name, ...target }) => {
     return { id: ids.next('wat'), target: name, ...target, ...created };
@@ -122,7 +123,7 @@ async function watchMany(
     firstPollAfterMs: Math.round((addedBefore + n) * gapMs),
   }));
   const added = await db.begin(async (tx) => {
-    const inserted = await insertNewWatches(tx, rowsOf(deps, targets, owner));
+    const inserted = await insertNewWatches(tx, watchesOf(deps, targets, owner));
     await addTargets(tx, targets, clock.now());
     return inserted;
   });
@@ -173,15 +174,8 @@ async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined> {
 
 /** Inserts watches of different targets; returns the targets that were not watched before. */
 async function insertNewWatches({ sql }: Tx, rows: readonly Watch[]): Promise<Set<string>> {
-  const input = rows.map((row) => ({ ...row, createdAt: isoText(row.createdAt) }));
   const added = await sql<{ target: string }[]>`
-    insert into tallyhook.watches
-      (id, kind, target, addr, contract_id, token_id, created_at, created_by)
-    select id, kind, target, addr, "contractId", "tokenId", "createdAt", "createdBy"
-    from jsonb_to_recordset(${asJson(input)}::jsonb) as x(id text, kind text, target text,
-      addr text, "contractId" numeric, "tokenId" numeric, "createdAt" timestamptz,
-      "createdBy" text)
-    order by target
+    insert into tallyhook.watches ${rowsOf(sql, watches, rows)} order by target
     on conflict (target) do nothing returning target`;
   return new Set(added.map(({ target }) => target));
 }

@@ -124,6 +124,10 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     const due = new Map<string, Instant>();
     const pollBy = (target: string, at: Instant) =>
       void due.set(target, Math.min(due.get(target) ?? at, at));
+    const expediteDue = async () => {
+      await db.single((q) => expedite(q, due));
+      due.clear();
+    };
     const evaluation = {
       ids,
       operations,
@@ -145,12 +149,10 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal?.aborted) return { processed, more: true };
       const some = observations.slice(processed, processed + TOGETHER);
       await runEvaluations(deps, lease, some.map(evaluationOf));
-      await db.single((q) => expedite(q, due));
-      due.clear();
+      await expediteDue();
     }
     const retried = await retryFailed(deps, lease, { evaluationOf, now, signal });
-    await db.single((q) => expedite(q, due));
-    due.clear();
+    await expediteDue();
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
     const onFailure = (error: unknown) => failures.push(error);
@@ -159,7 +161,7 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       const evaluations = group.map((evaluate) => ({ evaluate, onFailure }));
       await runEvaluations(deps, lease, evaluations);
     }
-    await db.single((q) => expedite(q, due));
+    await expediteDue();
     if (failures.length > 0) throw failures[0];
     const processed = observations.length + retried.count;
     return { processed, more: observations.length === OBSERVATIONS_MAX || retried.more };

@@ -4,13 +4,15 @@
  * is read as well, since the answers to real requests decide. The new state and its events are one
  * commit; concurrent probes of several daemons are serialized.
  */
-import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
+import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { newValues, rowOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { ServiceState } from '../../resources/admin/status.ts';
 import type { Observation, Upstream } from '../../upstream/upstream.ts';
 import { read, readableOf } from '../absence.ts';
+import { serviceState } from '../tables.ts';
 import type { TargetColumns } from '../targets.ts';
 import {
   ANSWER_RECENT_MS,
@@ -228,21 +230,14 @@ async function lockService(tx: Tx): Promise<Instant | undefined> {
   return rows[0]?.nextProbeAt;
 }
 
-async function saveService(tx: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.service_state
-      (name, state, since, down_from, down_until, announced, failures, next_probe_at)
-    values ('upstream', ${service.state}, ${isoText(service.since)}, ${at(service.downFrom)},
-      ${at(service.downUntil)},
-      ${asJson(service.announced)}::jsonb,
-      ${service.failures}, ${isoText(nextProbeAt)})
-    on conflict (name) do update set state = excluded.state, since = excluded.since,
-      down_from = excluded.down_from, down_until = excluded.down_until,
-      announced = excluded.announced, failures = excluded.failures,
-      next_probe_at = excluded.next_probe_at`;
+/** What it does not know, it keeps: the last answer to a read. */
+async function saveService({ sql }: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
+  const announced = service.announced && { ...service.announced };
+  const row = { name: 'upstream', ...service, announced, nextProbeAt };
+  await sql`
+    insert into tallyhook.service_state ${rowOf(sql, serviceState, row)}
+    on conflict (name) do update set ${newValues(sql, serviceState, 'name', 'answered_at')}`;
 }
-
-const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
 
 /** The service is in another state from then on. */
 async function insertServiceChange(

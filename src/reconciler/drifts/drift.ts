@@ -128,7 +128,8 @@ export async function lockOpenDrift(
   const [from, to] = [during?.windowFrom ?? null, during?.windowTo ?? null];
   const rows = await tx.sql<Drift[]>`
     select ${driftColumns(tx.sql)} from tallyhook.drifts
-    where wallet_key = ${walletKey} and closed_at is null and amount = ${text(amount)}::numeric
+    where wallet_key = ${walletKey} and closed_at is null
+      and amount = ${amount.toString()}::numeric
       and window_to >= ${from === null ? '-infinity' : isoText(from)}::timestamptz
       and coalesce(window_from, '-infinity')
         <= ${to === null ? 'infinity' : isoText(to)}::timestamptz
@@ -143,9 +144,9 @@ export async function reviseDrift(
   drift: Pick<Drift, 'id' | 'amount' | 'min' | 'max' | 'cause' | 'prepared' | 'counterpart'>,
 ): Promise<void> {
   await tx.sql`
-    update tallyhook.drifts set amount = ${text(drift.amount)}::numeric,
-      amount_min = ${text(drift.min)}::numeric, amount_max = ${text(drift.max)}::numeric,
-      cause = ${drift.cause}, prepared = ${jsonOrNull(drift.prepared)}::jsonb,
+    update tallyhook.drifts set amount = ${drift.amount?.toString() ?? null}::numeric,
+      amount_min = ${drift.min.toString()}::numeric, amount_max = ${drift.max.toString()}::numeric,
+      cause = ${drift.cause}, prepared = ${asJson(drift.prepared)}::jsonb,
       counterpart = ${drift.counterpart}
     where id = ${drift.id} and closed_at is null`;
 }
@@ -195,14 +196,6 @@ export async function listDriftActions(db: Queryable, driftId: string): Promise<
   return db.sql<DriftAction[]>`
     select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId}
     order by id limit 1000`;
-}
-
-function text(value: bigint | null): string | null {
-  return value === null ? null : value.toString();
-}
-
-function jsonOrNull(value: object | null) {
-  return value === null ? null : asJson(value);
 }
 
 type Summary = Row<typeof driftSummary>;

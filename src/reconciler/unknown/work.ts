@@ -81,10 +81,8 @@ export function makeUnknownWork(db: Db): UnknownWork {
       const tokenWrites = page.filter(({ kind }) => TOKEN_KINDS.includes(kind));
       const components = componentsOf(await connected(tokenWrites, seen, deps), deps);
       const others = page.filter(({ kind }) => !TOKEN_KINDS.includes(kind));
-      const overdue: Operation[] = [];
       const shown = await lastShown(db, others);
-      for (const operation of others)
-        if (isOver(deps, operation, shown, now)) overdue.push(operation);
+      const overdue = others.filter((operation) => isOver(deps, operation, shown, now));
       const mints = others.filter((o) => o.kind === 'mint_sequential' && !overdue.includes(o));
       await requestScans(db, deps, mints, now);
       const readings = new WalletReadings();

@@ -70,7 +70,7 @@ export async function listVanished({ sql }: Queryable, limit: number): Promise<W
 }
 
 /** The position of one wallet in service tokens, as in `finance_v1.wallet_positions`. */
-export interface Position {
+interface Position {
   key: string;
   ledgerBalance: bigint;
   /** Executed operations and posting requests that are not posted yet. */
