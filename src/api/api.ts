@@ -6,7 +6,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
 import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
-import { docsPage } from './docs/page.ts';
+import { docsPage } from './docs.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
@@ -31,7 +31,7 @@ import { addReportedOperations } from './routes/operations/reported.ts';
 import { addTimeline } from './routes/operations/timeline.ts';
 
 export type { Api, ApiDeps } from './deps.ts';
-export type { Schema } from './docs/schema.ts';
+export type { Schema } from './docs.ts';
 export { type Counts, readCounts } from './routes/admin/status.ts';
 
 const DOCUMENT = {

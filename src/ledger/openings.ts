@@ -12,7 +12,6 @@
  * are right, and unknown before it. An earlier entry moves it: it is taken back at its time, and
  * posted again just before the entry.
  */
-
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';

@@ -2,7 +2,6 @@
  * Makes a report: its content is read in one read-only snapshot, then it is stored with the hash of
  * the content and announced in one commit. A closed period answers with the report of its close.
  */
-
 import type { Reads } from '../db/access/replica.ts';
 import type { Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';

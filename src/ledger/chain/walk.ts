@@ -25,7 +25,7 @@ export interface Anchor {
   source: string;
 }
 
-export type FindingKind =
+type FindingKind =
   | 'changed'
   | 'removed'
   | 'inserted'
@@ -38,7 +38,7 @@ export type FindingKind =
   | 'day_end_off';
 
 /** What is wrong; `row` is the first row that it concerns, such as `transaction 12`. */
-export interface Finding {
+interface Finding {
   kind: FindingKind;
   row: string;
   text: string;

@@ -1,5 +1,4 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
-
 import type { Field } from '../../resources/fields.ts';
 import { cellText, columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 import { localText } from './local-time.ts';

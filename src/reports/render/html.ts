@@ -1,5 +1,4 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
-
 import { isoText } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
 import { amount, count, titleOf } from '../../resources/fields.ts';

@@ -1,5 +1,4 @@
 /** A delivery of an event to an endpoint, its attempts, and replays of the events of a time. */
-
 import { count, digits, id, instant, json, list, nullable, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
 import { EVENT_TYPES } from './events.ts';

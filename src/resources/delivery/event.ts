@@ -1,5 +1,4 @@
 /** The body of an event, as webhooks and the feed carry it, and the catalogue of event types. */
-
 import { exampleOf } from '../example.ts';
 import {
   count,

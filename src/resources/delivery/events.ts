@@ -3,7 +3,6 @@
  * the examples of the fields. This is the contract with receivers; the types of our code, the
  * schemas, /api/event-types and the webhooks of the API's document derive from it.
  */
-
 import { SERVICE_STATES } from '../admin/status.ts';
 import { ADDR, AT, HASH, UUID } from '../example.ts';
 import {

@@ -1,5 +1,4 @@
 /** A drift: a difference between the service and the ledger that no operation explains. */
-
 import {
   address,
   amount,

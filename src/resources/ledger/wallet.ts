@@ -1,5 +1,4 @@
 /** A wallet as the ledger has it and as it was last observed, its statement and observations. */
-
 import {
   address,
   amount,

@@ -1,5 +1,4 @@
 /** An operation: a write asked of the service, or one made elsewhere that was reported. */
-
 import {
   address,
   amount,

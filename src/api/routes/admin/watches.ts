@@ -2,7 +2,6 @@
  * `/api/watches`: wallets, contracts and tokens that are polled on request. Up to a million are
  * added or removed by a stream of lines, which is answered by its progress and the refused lines.
  */
-
 import { createHash } from 'node:crypto';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';

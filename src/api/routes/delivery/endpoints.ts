@@ -2,7 +2,6 @@
  * `/api/endpoints`: receivers of webhooks. A secret is part of one response only. Only the form of
  * a request is checked here; `webhooks` checks its values.
  */
-
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Caller } from '../../../keys/keys.ts';
