@@ -67,6 +67,7 @@ export { countOpen, listOperations, listWriteActivity } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
 export { hasSend, listSends } from './queue/sends.ts';
+export type { Report } from './reported/plan.ts';
 export {
   type Checked,
   makeReportedOperations,
@@ -74,7 +75,6 @@ export {
   type Reported,
   type ReportedOperations,
 } from './reported/reported.ts';
-export type { Report } from './reported/rule.ts';
 export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
   changeFees,

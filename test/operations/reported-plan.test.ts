@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_FIELDS, type Operation, type State } from '../../src/operations/operations.ts';
-import { planReports } from '../../src/operations/reported/plan.ts';
-import { type Report, transactionKey } from '../../src/operations/reported/rule.ts';
+import { planReports, type Report, transactionKey } from '../../src/operations/reported/plan.ts';
 import { reportOf } from '../ledger/builders.ts';
 
 const AT = Date.UTC(2026, 0, 31);

@@ -1,13 +1,45 @@
 /**
  * Plans what a batch of reports changes. Each report is judged against the known operations and
  * against the reports before it in the batch. Pure.
+ *
+ * A transaction number or hash names one write: a report that repeats it is known, and one that
+ * differs in a fact is refused. A report that resembles one of our writes without a number is
+ * refused until the reporter names that operation or declares the report distinct; otherwise one
+ * write could be counted twice.
  */
+
+import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { newOperation, type Operation } from '../operation.ts';
+import {
+  type Kind,
+  newOperation,
+  type Operation,
+  type State,
+  sameApp,
+  type WriteFields,
+} from '../operation.ts';
 import type { Move } from '../transitions.ts';
-import { judgeReport, type Report, transactionKey } from './rule.ts';
+
+/** A write that was made elsewhere, as reported. */
+export interface Report {
+  kind: Exclude<Kind, 'other'>;
+  /** Of a token write; filled in before this rule is applied. */
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  /** Of an NFT write. */
+  txHash: string | null;
+  occurredAt: Instant;
+  fields: Required<WriteFields>;
+  reference: string | null;
+  /** The operation that it is about. */
+  operationId: string | null;
+  /** True when the reporter declares it a different write from all similar operations. */
+  distinct: boolean;
+  /** The report as received. */
+  body: string;
+}
 
 /** A report and its index in the request. */
 export interface NumberedReport {
@@ -145,4 +177,134 @@ function operationOf(report: Report, by: Reporter, id: string): Operation {
     effectiveAt: occurredAt,
     effectiveBasis: 'reported',
   });
+}
+
+/** Operations that a report may be about. */
+interface Matches {
+  /** Operations with its number, of any app, or with its hash. */
+  sameNumber: readonly Operation[];
+  /** The operation that it names, if it exists. */
+  named: Operation | undefined;
+  /** Similar operations without a number, sent around that time. */
+  alike: readonly Operation[];
+}
+
+type Judgement =
+  | { verdict: 'record' }
+  | { verdict: 'known'; operation: Operation }
+  /** The report resolves an open or not executed operation. */
+  | { verdict: 'resolve'; operation: Operation }
+  /** The report adds the number to an executed operation. */
+  | { verdict: 'number'; operation: Operation }
+  | { verdict: 'refuse'; failure: Failure };
+
+/** Tolerance between the reported time and the time in which a write can have taken effect. */
+export const WINDOW_SLACK_MS = 3_600_000;
+const CANDIDATES_MAX = 10;
+
+type Numbered = Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>;
+
+/** Identifies the transaction at the service; a number does so within its app. */
+export function transactionKey({ txLogNo, txHash }: Numbered): string {
+  return txHash === null ? `${txLogNo}` : txHashKey(txHash);
+}
+
+function judgeReport(report: Report, { sameNumber, named, alike }: Matches): Judgement {
+  const same = sameNumber.filter(({ txAppNo }) => sameApp(txAppNo, report.txAppNo));
+  const [first] = same;
+  if (first) return judgeRepeat(report, first, same);
+  if (report.operationId !== null) return judgeNamed(report, named);
+  if (!report.distinct && alike.length > 0) return refuse(matchesOpen(alike));
+  return { verdict: 'record' };
+}
+
+function judgeRepeat(report: Report, first: Operation, same: readonly Operation[]): Judgement {
+  const equal = same.find((operation) => differencesOf(report, operation).length === 0);
+  const operation = equal ?? first;
+  if (report.operationId !== null && report.operationId !== operation.id)
+    return refuse(
+      conflict(operation, `its number belongs to ${operation.id}; name that one or none`),
+    );
+  if (equal) return { verdict: 'known', operation };
+  const differs = differencesOf(report, operation);
+  const detail = `${operation.id} has this number and differs in ${differs.join(', ')}`;
+  return refuse(conflict(operation, detail, { differs }));
+}
+
+function judgeNamed(report: Report, named: Operation | undefined): Judgement {
+  if (!named) return refuse(new Failure('not_found', `there is no ${report.operationId}`));
+  if (named.txLogNo !== null || named.txHash !== null)
+    return refuse(conflict(named, `${named.id} has another number; leave operation_id out`));
+  const differs = differencesOf(report, named);
+  if (differs.length > 0)
+    return refuse(conflict(named, `${named.id} differs in ${differs.join(', ')}`, { differs }));
+  switch (named.state) {
+    case 'unknown':
+    case 'undecided':
+    case 'not_executed':
+      return { verdict: 'resolve', operation: named };
+    case 'executed':
+    case 'settled':
+      return { verdict: 'number', operation: named };
+    default:
+      return refuse(conflict(named, `${named.id} is ${named.state}; ${ADVICE[named.state] ?? ''}`));
+  }
+}
+
+const ADVICE: Partial<Record<State, string>> = {
+  recorded: 'report it again when its answer came or was lost',
+  sending: 'report it again when its answer came or was lost',
+  queued: 'it was not sent; cancel it, and report without operation_id',
+  accepted: 'the service answered it',
+  rejected: 'the service refused it; report without operation_id if there was another write',
+  failed: 'the chain refused it; report without operation_id if there was another write',
+  cancelled: 'it was never sent; report without operation_id',
+};
+
+function matchesOpen(alike: readonly Operation[]): Failure {
+  const candidates = alike.slice(0, CANDIDATES_MAX).map(({ id, state, sentAt }) => ({
+    operation_id: id,
+    state,
+    sent_at: sentAt === null ? null : isoText(sentAt),
+  }));
+  const detail = 'set operation_id to the matching operation, or distinct: true for another write';
+  return new Failure('matches_open_operation', detail, { candidates });
+}
+
+function conflict({ id }: Operation, detail: string, more: object = {}): Failure {
+  return new Failure('conflict', detail, { operation_id: id, ...more });
+}
+
+function refuse(failure: Failure): Judgement {
+  return { verdict: 'refuse', failure };
+}
+
+/** The JSON names of the facts in which a report and an operation differ. */
+function differencesOf(report: Report, operation: Operation): string[] {
+  const { fields } = report;
+  const differs: string[] = report.kind === operation.kind ? [] : ['kind'];
+  const check = (name: string, equal: boolean) => {
+    if (!equal) differs.push(name);
+  };
+  check('from_addr', sameAddress(fields.fromAddr, operation.fromAddr));
+  check('to_addr', sameAddress(fields.toAddr, operation.toAddr));
+  check('operation_no', fields.operationNo === operation.operationNo);
+  check('contract_id', fields.contractId === operation.contractId);
+  check('token_id', agrees(fields.tokenId, operation.tokenId));
+  check('amount', fields.amount === operation.amount);
+  check('fee_amount', (fields.feeAmount ?? 0n) === (operation.feeAmount ?? 0n));
+  check('reason_type', agrees(fields.reasonType, operation.reasonType));
+  check('token_uri', agrees(fields.tokenUri, operation.tokenUri));
+  check('meta_data', agrees(fields.metaData, operation.metaData));
+  check('extra_data', agrees(fields.extraData, operation.extraData));
+  if (operation.source === 'report') {
+    check('occurred_at', report.occurredAt === operation.effectiveAt);
+    check('reference', agrees(report.reference, operation.reference));
+  }
+  return differs;
+}
+
+/** A fact that only one side has is no difference. */
+function agrees<T>(a: T | null, b: T | null): boolean {
+  return a === null || b === null || a === b;
 }

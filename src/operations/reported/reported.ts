@@ -28,10 +28,12 @@ import {
   type NumberedReport,
   type Numbering,
   planReports,
+  type Report,
   type Reporter,
   type ReportPlan,
+  transactionKey,
+  WINDOW_SLACK_MS,
 } from './plan.ts';
-import { type Report, transactionKey, WINDOW_SLACK_MS } from './rule.ts';
 
 /** The result of one report. */
 export type Reported =
