@@ -109,7 +109,7 @@ export function forwardedHeaders(incoming: IncomingMessage): [string, string][] 
   });
 }
 
-const LENGTH_MAX = 255;
+const HEADER_LENGTH_MAX = 255;
 
 /** @throws Failure `invalid_request` */
 export function idempotencyKeyOf(incoming: IncomingMessage): string | undefined {
@@ -123,8 +123,11 @@ export function idempotencyKeyOf(incoming: IncomingMessage): string | undefined 
 export function boundedHeader(incoming: IncomingMessage, name: string): string | undefined {
   const value = headerOf(incoming, name);
   if (value === undefined) return undefined;
-  if (value.length === 0 || value.length > LENGTH_MAX || !/^[\x20-\x7e]+$/.test(value)) {
-    throw new Failure('invalid_request', `${name} must be 1 to ${LENGTH_MAX} printable characters`);
+  if (value.length === 0 || value.length > HEADER_LENGTH_MAX || !/^[\x20-\x7e]+$/.test(value)) {
+    throw new Failure(
+      'invalid_request',
+      `${name} must be 1 to ${HEADER_LENGTH_MAX} printable characters`,
+    );
   }
   return value;
 }
