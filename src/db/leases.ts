@@ -219,6 +219,10 @@ export async function lockLease(tx: Tx, name: string, fence: bigint): Promise<vo
   if (rows[0]?.fence !== fence) throw new Failure('lease_lost', name);
 }
 
+export function isLeaseLost(error: unknown): boolean {
+  return error instanceof Failure && error.code === 'lease_lost';
+}
+
 /** Stores a setting unless it has a value; returns its value. */
 export async function fixInstallationSetting(
   db: Queryable,

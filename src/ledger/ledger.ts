@@ -6,10 +6,10 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
-import { type Daemon, lockLease, makeHeldLease } from '../db/leases.ts';
+import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
-import { assert, Failure } from '../kernel/errors.ts';
+import { assert } from '../kernel/errors.ts';
 import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
 import {
   countUnposted,
@@ -126,7 +126,7 @@ export function makeLedger(deps: Deps): Ledger {
         const { reposted, more } = await feeRules.runOnce(fence);
         return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
       } catch (error) {
-        if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
+        if (!isLeaseLost(error)) throw error;
         lease.forget();
         return IDLE;
       }

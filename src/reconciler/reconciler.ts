@@ -4,10 +4,9 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
-import { type Daemon, lockLease, makeLease } from '../db/leases.ts';
+import { type Daemon, isLeaseLost, lockLease, makeLease } from '../db/leases.ts';
 import { DatabaseError, isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
@@ -306,8 +305,4 @@ async function runAll(
 /** An evaluation that took too long says nothing about the database. */
 function isSlow(error: unknown): boolean {
   return isTooSlow(error) || (error instanceof DatabaseError && error.code === 'DEADLINE');
-}
-
-function isLeaseLost(error: unknown): boolean {
-  return error instanceof Failure && error.code === 'lease_lost';
 }

@@ -52,7 +52,7 @@ export function learnWait(
 }
 
 /** The gaps between polls to choose from, each a tenth longer than the one before it. */
-const GAPS_S = Array.from({ length: 150 }, (_, i) => FIRST_S * 1.1 ** i);
+const GAPS_S = Array.from({ length: 190 }, (_, i) => 0.01 * 1.1 ** i);
 
 /**
  * How long after its last poll a target that is pending should be polled again, in seconds: the

@@ -5,10 +5,9 @@
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import type { Context } from '../../db/context.ts';
-import { type Daemon, lockLease, makeLease } from '../../db/leases.ts';
+import { type Daemon, isLeaseLost, lockLease, makeLease } from '../../db/leases.ts';
 import { columnsOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
@@ -100,7 +99,7 @@ export function makeAlerts(deps: Deps): Alerts {
       try {
         return await pass(fence, now);
       } catch (error) {
-        if (error instanceof Failure && error.code === 'lease_lost') return 0;
+        if (isLeaseLost(error)) return 0;
         throw error;
       }
     },
