@@ -13,6 +13,7 @@ import { createdKey, type KeyLimits, key, SCOPES, type Scope } from '../resource
 import type { Shown } from '../resources/resource.ts';
 import { shower } from '../resources/show.ts';
 import { callDaemon, listAll, type Remote } from './api/remote.ts';
+import { printRows } from './api/table.ts';
 import { withDatabase } from './installation.ts';
 import { instantOf } from './options.ts';
 
@@ -95,14 +96,15 @@ export async function listKeys(options: Remote & { json?: true }): Promise<numbe
   const rows = options.key
     ? await listAll<Key>(options, '/api/keys')
     : (await withKeys((keys) => keys.list())).map(shower(key));
-  if (options.json) printLine(jsonText({ data: rows }));
-  for (const row of options.json ? [] : rows) {
-    const until = row.expires_at ? `valid until ${row.expires_at}` : 'valid';
-    const end = row.revoked_at ? `revoked ${row.revoked_at}` : until;
-    const limits = row.limits === null ? '' : `  ${jsonText(row.limits)}`;
-    printLine(`${row.id}  ${row.owner}  ${row.name}  ${row.scopes.join(',')}  ${end}${limits}`);
-  }
+  printRows(rows, { json: options.json, none: 'There is no key', line: keyLine });
   return 0;
+}
+
+function keyLine(row: Key): string {
+  const until = row.expires_at ? `valid until ${row.expires_at}` : 'valid';
+  const end = row.revoked_at ? `revoked ${row.revoked_at}` : until;
+  const limits = row.limits === null ? '' : `  ${jsonText(row.limits)}`;
+  return `${row.id}  ${row.owner}  ${row.name}  ${row.scopes.join(',')}  ${end}${limits}`;
 }
 
 export async function revokeKey(id: string, options: Remote & { json?: true }): Promise<number> {

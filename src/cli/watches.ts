@@ -3,6 +3,7 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
+import { csvCell } from '../kernel/csv.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
@@ -158,15 +159,11 @@ async function listWatches(options: Remote & { csv?: true; json?: true }): Promi
   for await (const page of pagesOf<Watch>(options, path))
     for (const { kind, addr, contract_id: contract, token_id: token, ...watch } of page) {
       const name = addr ?? [contract, token].filter((id) => id !== null).join(' ');
-      const cells = [kind, addr, contract, token].map((cell) => cellOf(cell ?? '')).join(',');
+      const cells = [kind, addr, contract, token].map((cell) => csvCell(cell ?? '')).join(',');
       const { created_at: at, created_by: by } = watch;
       printLine(options.csv ? cells : `${at}  ${watch.id}  ${kind} ${name}  by ${by}`);
     }
   return 0;
-}
-
-function cellOf(text: string): string {
-  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function formatOf(file: string): string {

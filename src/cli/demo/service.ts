@@ -47,12 +47,8 @@ export async function openDemoService(
   const sandbox = service
     ? undefined
     : await startSandbox({ ...credentials, seed: 7, clock: systemClock, settleMs: 1_500 });
-  const real: ServiceAddress = service ?? {
-    baseUrl: sandbox?.url ?? '',
-    authUrl: sandbox?.url ?? '',
-    txUrl: sandbox?.url ?? '',
-    ...credentials,
-  };
+  const own = sandbox?.url ?? '';
+  const real = service ?? { baseUrl: own, authUrl: own, txUrl: own, ...credentials };
   const proxies = new Map<string, DemoProxy>();
   for (const url of new Set([real.baseUrl, real.authUrl, real.txUrl])) {
     proxies.set(url, await startProxy(url));
@@ -98,19 +94,27 @@ async function clientToken(service: ServiceAddress): Promise<string> {
   );
 }
 
-async function send(
+interface TokenPage {
+  data?: { data?: { token_owner?: string; token_creator?: string }[] };
+}
+
+interface Account {
+  data?: { status?: number };
+}
+
+async function send<Answer = Json>(
   method: 'GET' | 'POST',
   url: string,
   token: string,
   body?: Json,
-): Promise<Json> {
+): Promise<Answer> {
   const answer = await request(url, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: body === undefined ? null : JSON.stringify(body),
     headersTimeout: 10_000,
   });
-  return parseJson(await answer.body.text());
+  return parseJson(await answer.body.text()) as Answer;
 }
 
 async function findTargets(
@@ -142,24 +146,17 @@ async function otherWallet(
   contract: string,
   not: string,
 ): Promise<string | undefined> {
-  const page = (await send(
+  const page = await send<TokenPage>(
     'GET',
     `${service.baseUrl}/v1/chain/erc721/${contract}/tokens`,
     token,
-  )) as {
-    data?: { data?: { token_owner?: string; token_creator?: string }[] };
-  };
+  );
   const addrs = new Set(
     page.data?.data?.flatMap((t) => [t.token_owner ?? '', t.token_creator ?? '']),
   );
   for (const addr of [...addrs].filter((a) => a.length === 42 && a !== not).slice(0, 10)) {
-    const found = (await send(
-      'GET',
-      `${service.baseUrl}/v1/app/token/account?addr=${addr}`,
-      token,
-    )) as {
-      data?: { status?: number };
-    };
+    const path = `/v1/app/token/account?addr=${addr}`;
+    const found = await send<Account>('GET', `${service.baseUrl}${path}`, token);
     if (found.data?.status === 1) return addr;
   }
   return undefined;
