@@ -4,36 +4,14 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { account, transaction, trialLine } from '../resources/ledger/ledger.ts';
 import type { Row } from '../resources/resource.ts';
 
-interface Balance {
-  balance: bigint;
-  /** The number of entries so far. */
-  version: bigint;
-}
-
 type Account = Row<typeof account> & { id: bigint };
 
-type Entry = Row<typeof transaction>['entries'][number] & Pick<Balance, 'version'>;
+type Entry = Row<typeof transaction>['entries'][number];
 
 export interface Transaction extends Omit<Row<typeof transaction>, 'entries'> {
   postingRequestId: string | null;
   /** In the order of their lines; they sum to zero. */
   entries: Entry[];
-}
-
-/**
- * Balances and versions by the given names, whose case does not matter. An account that was never
- * opened is absent.
- */
-export async function balancesOf(
-  db: Queryable,
-  names: readonly string[],
-): Promise<Map<string, Balance>> {
-  if (names.length === 0) return new Map();
-  const rows = await db.sql<(Balance & { given: string })[]>`
-    select n.given, a.balance, a.version
-    from unnest(${names as string[]}::text[]) as n(given)
-    join tallyhook.accounts a on lower(a.name) = lower(n.given) and a.asset = 'service_token'`;
-  return new Map(rows.map(({ given, balance, version }) => [given, { balance, version }]));
 }
 
 /** Accounts in the order in which they were opened, after the given id. */
@@ -92,7 +70,7 @@ export async function listTransactions(
       coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no, t.requested_by,
       t.effective_at, t.effective_basis,
       t.recorded_at, a.name as account, e.amount,
-      e.balance_after, e.version
+      e.balance_after
     from page p
     cross join lateral (
       select x.id, x.batch_id, x.kind, x.operation_id, x.posting_request_id, x.reverses,
@@ -100,7 +78,7 @@ export async function listTransactions(
         x.effective_basis, x.recorded_at
       from tallyhook.transactions x where x.id = p.id offset 0) t
     cross join lateral (
-      select f.line, f.account_id, f.amount, f.balance_after, f.version
+      select f.line, f.account_id, f.amount, f.balance_after
       from tallyhook.entries f where f.transaction_id = p.id offset 0) e
     join tallyhook.accounts a on a.id = e.account_id
     -- A number may become known after the posting.
@@ -109,9 +87,9 @@ export async function listTransactions(
       where p.id = t.operation_id offset 0) o on true
     order by t.id desc, e.line`;
   const found = new Map<bigint, Transaction>();
-  for (const { account, amount, balanceAfter, version, ...head } of rows) {
+  for (const { account, amount, balanceAfter, ...head } of rows) {
     const transaction = found.get(head.id) ?? { ...head, entries: [] };
-    transaction.entries.push({ account, amount, balanceAfter, version });
+    transaction.entries.push({ account, amount, balanceAfter });
     found.set(head.id, transaction);
   }
   return [...found.values()];

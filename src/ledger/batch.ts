@@ -120,14 +120,6 @@ export async function listOriginals(
   return [...found.values()];
 }
 
-/** The sum of the posting requests of an account that are not posted. */
-export async function sumPostingRequests(db: Queryable, account: string): Promise<bigint> {
-  const rows = await db.sql<{ amount: bigint | null }[]>`
-    select sum(amount) as amount from tallyhook.posting_requests
-    where posted_at is null and problem is null and lower(account) = lower(${account})`;
-  return rows[0]?.amount ?? 0n;
-}
-
 /** How many rows wait to be posted, counted up to `max` of each kind, and since when. */
 export async function countUnposted(
   db: Queryable,

@@ -165,7 +165,7 @@ async function repost(tx: Tx, wrong: readonly Wrong[], clock: Clock): Promise<nu
 }
 
 /** Fee rules that the setting has or had. */
-export type SetFeeRules = Omit<Stored, 'rules'> & { rules: FeeRules };
+type SetFeeRules = Omit<Stored, 'rules'> & { rules: FeeRules };
 type Stored = typeof feeRules.$inferSelect;
 
 /** The newest rules, which all daemons apply to what is recorded; undefined before the first. */

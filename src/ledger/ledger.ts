@@ -37,15 +37,13 @@ import { tokensOf } from './tokens/journal.ts';
 import { listDueHolders, readJournals } from './tokens/movements.ts';
 
 export {
-  balancesOf,
   listAccounts,
   listTransactions,
   type Transaction,
   trialBalancePage,
 } from './accounts.ts';
-export { countUnposted, hasDueReports, releasePosting, sumPostingRequests } from './batch.ts';
+export { countUnposted, hasDueReports, releasePosting } from './batch.ts';
 export { COMMODITY_LINE, journalPosting, journalTransaction } from './chain/hledger.ts';
-export { readChainHead } from './chain/lines.ts';
 export { exportJournal, exportLedger, type OnProgress, verifyLedger } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
 export { type Anchor, parseAnchor, type Verdict } from './chain/walk.ts';
@@ -53,12 +51,10 @@ export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends.ts';
 export {
   type AnnounceFeeRules,
   findFeeRules,
-  type SetFeeRules,
   setFeeRules,
 } from './fee-rules.ts';
 export {
   listIncludedInOpenings,
-  type Opening,
   openingAmounts,
   openingId,
   openingsOf,

@@ -50,7 +50,6 @@ export type { BucketKeys } from './files/bucket.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
 export {
-  type ClosedPeriod,
   findWaitingPeriods,
   listPeriods,
   type Moment,

@@ -1,7 +1,7 @@
 /** Many reported operations at once: as an array, and as a stream of lines. */
 import { describe, expect, it } from 'vitest';
-import { balancesOf } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import { until } from '../harness/until.ts';
 import { useApi } from './rig.ts';
 import { aGive } from './writes.ts';

@@ -1,7 +1,8 @@
 /** Reported operations: recording, repeats, refusals, and their postings. */
 import { describe, expect, it } from 'vitest';
-import { balancesOf, openingId, requestPosting } from '../../src/ledger/ledger.ts';
+import { openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import type { Body } from './described.ts';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, aGive, aTransfer, HASH, iso, nextNumber } from './writes.ts';

@@ -16,7 +16,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeAudit, makeKeys } from '../../src/keys/keys.ts';
-import { balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
+import { listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   accountOfWallet,
@@ -31,6 +31,7 @@ import { ROLES } from '../../src/resources/admin/status.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { balancesOf } from '../harness/books.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';

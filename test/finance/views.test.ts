@@ -1,13 +1,9 @@
 /** The views of finance_v1 agree with the ledger and with each other. */
 import { describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import {
-  listMovements,
-  listTransactions,
-  readChainHead,
-  trialBalancePage,
-} from '../../src/ledger/ledger.ts';
+import { listMovements, listTransactions, trialBalancePage } from '../../src/ledger/ledger.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
+import { readChainHead } from '../harness/books.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START } from '../reports/world.ts';
 import { useFinance } from './rig.ts';
 

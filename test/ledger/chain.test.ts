@@ -3,13 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  exportLedger,
-  parseAnchor,
-  readChainHead,
-  verifyFile,
-  verifyLedger,
-} from '../../src/ledger/ledger.ts';
+import { exportLedger, parseAnchor, verifyFile, verifyLedger } from '../../src/ledger/ledger.ts';
+import { readChainHead } from '../harness/books.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { give, openLedgerOfInserted, putOperations, runDry, START } from './fixture.ts';

@@ -1,7 +1,7 @@
 /** Another fee rule leads to the ledger that would have had it from the beginning. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { balancesOf, type Ledger, requestPosting, setFeeRules } from '../../src/ledger/ledger.ts';
+import { type Ledger, requestPosting, setFeeRules } from '../../src/ledger/ledger.ts';
 import {
   accountOfWallet,
   type EffectSettings,
@@ -9,6 +9,7 @@ import {
   type FeeRules,
   type Operation,
 } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import { createDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import {

@@ -10,7 +10,6 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import {
   type AnnounceFeeRules,
-  balancesOf,
   type Ledger,
   makeLedger,
   type Pass,
@@ -18,6 +17,7 @@ import {
   requestPosting,
 } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation, State } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';

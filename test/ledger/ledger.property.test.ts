@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { balancesOf, type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
+import { type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import { createDatabase, useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { naiveEffects } from '../harness/naive-effects.ts';

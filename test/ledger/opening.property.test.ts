@@ -6,8 +6,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { balancesOf, type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
+import { type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
+import { balancesOf } from '../harness/books.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {

@@ -11,7 +11,6 @@ import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { balancesOf } from '../../src/ledger/ledger.ts';
 import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import { makePendingPolls } from '../../src/observer/schedule/pending.ts';
 import { addTargets, type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
@@ -34,6 +33,7 @@ import {
   type ReconcilerSettings,
 } from '../../src/reconciler/reconciler.ts';
 import { findWallet } from '../../src/reconciler/wallets/wallet.ts';
+import { balancesOf } from '../harness/books.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';

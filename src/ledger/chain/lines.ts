@@ -185,14 +185,6 @@ export async function listAccountsOff(tx: Tx): Promise<{ row: string; text: stri
   }));
 }
 
-/** The last head with its count, in the form of `--anchor`; undefined before the first batch. */
-export async function readChainHead(db: Pick<Tx, 'sql'>): Promise<string | undefined> {
-  const rows = await db.sql<{ head: string }[]>`
-    select encode(head, 'hex') || ':' || batch_id as head
-    from tallyhook.chain order by batch_id desc limit 1`;
-  return rows[0]?.head;
-}
-
 type Fragment = ReturnType<Sql>;
 
 /** What is asked of a source: its rows as `n`, and which of their columns is looked up. */

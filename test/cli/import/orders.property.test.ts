@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { balancesOf } from '../../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../../src/operations/operations.ts';
 import { aGive, aTransfer } from '../../api/writes.ts';
+import { balancesOf } from '../../harness/books.ts';
 import { useImports } from './rig.ts';
 
 const rig = useImports();

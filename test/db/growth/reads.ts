@@ -2,7 +2,7 @@
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
-import { balancesOf, listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
+import { listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
 import {
   countUnposted,
   listDueOperations,
@@ -187,9 +187,8 @@ export const READS: Record<string, Read> = {
   '… of an account that does not exist': (db) =>
     listTransactions(db, { account: 'wallet:none', limit: 50 }),
   'GET /api/accounts': (db) => listAccounts(db, { limit: 100 }),
-  'balances and positions': (db) =>
+  'openings and positions': (db) =>
     Promise.all([
-      balancesOf(db, ACCOUNTS),
       positionsOf(db, USERS),
       positionsOf(db, [OPERATOR_ADDR]),
       openingsOf(db, ACCOUNTS),

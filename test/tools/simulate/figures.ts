@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
-import { balancesOf } from '../../../src/ledger/ledger.ts';
 import {
   effectOn,
   findOperation,
@@ -13,6 +12,7 @@ import {
 import { listOpenDrifts } from '../../../src/reconciler/drifts/drift.ts';
 import { findWallet } from '../../../src/reconciler/wallets/wallet.ts';
 import { tokenKey } from '../../../src/sandbox/state/records.ts';
+import { balancesOf } from '../../harness/books.ts';
 import { wrongsOfProbes, wrongsOfVanished } from './incidents.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
