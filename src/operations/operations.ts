@@ -62,7 +62,6 @@ export {
 } from './freezes.ts';
 export { imageOf } from './intake/pre-image.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
-export { subsetsWithSum } from './intake/subset-sums.ts';
 export { countOpen, listOperations, listWriteActivity } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';

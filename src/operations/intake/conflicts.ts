@@ -11,6 +11,7 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sha256Hex } from '../../kernel/json.ts';
+import { differencesOfSums } from '../../kernel/subset-sums.ts';
 import {
   type EffectSettings,
   ownWalletsOf,
@@ -19,7 +20,6 @@ import {
   walletEffectsOf,
 } from '../effects/effects.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
-import { differencesOfSums } from './subset-sums.ts';
 
 /** The wallets and the token on which a write may conflict. */
 export interface ConflictScope {

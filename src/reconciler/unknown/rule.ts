@@ -4,7 +4,7 @@
  * the finding. Pure.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../../operations/operations.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 
 interface PossibleEffect {
   id: string;

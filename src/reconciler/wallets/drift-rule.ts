@@ -13,7 +13,7 @@
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../../operations/operations.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import { type Comparison, includes, intersection, isExact, type Range } from './rule.ts';
 
 export interface Suspicion extends Range {

@@ -5,7 +5,7 @@
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../../operations/operations.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import type { inTransit, reconciliation, statement } from '../../resources/reports/content.ts';
 import type { Row } from '../../resources/resource.ts';
 import { type FindingRow, type Findings, firstOfEachKind } from '../findings.ts';

@@ -4,9 +4,9 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: [
-      'test/kernel/log.test.ts',
+      'test/kernel/{log,subset-sums}.test.ts',
       'test/keys/limits-rule.test.ts',
-      'test/operations/{conflict-rule,effects,states,subset-sums}.test.ts',
+      'test/operations/{conflict-rule,effects,states}.test.ts',
       'test/reconciler/{tokens,unknown,wallets}/{*rule,ending,evidence}.test.ts',
       'test/upstream/outcome.test.ts',
       'test/webhooks/{attempt-result,redaction}.test.ts',

@@ -1,13 +1,14 @@
 /** Compares the end of a simulation with what the service really did. */
+
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
+import { subsetsWithSum } from '../../../src/kernel/subset-sums.ts';
 import {
   effectOn,
   findOperation,
   listTransitions,
   type Operation,
-  subsetsWithSum,
 } from '../../../src/operations/operations.ts';
 import { listOpenDrifts } from '../../../src/reconciler/drifts/drift.ts';
 import { findWallet } from '../../../src/reconciler/wallets/wallet.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { differencesOfSums, subsetsWithSum } from '../../src/operations/intake/subset-sums.ts';
+import { differencesOfSums, subsetsWithSum } from '../../src/kernel/subset-sums.ts';
 
 /** Every subset, tried one by one. */
 function allSubsets(vectors: bigint[][], target: bigint[]): string[] {

@@ -1,4 +1,4 @@
-/** Which subsets of amounts have a given sum, and which sums and differences of sums they have. */
+/** Subsets of amounts: which have a given sum, and which differences their sums have. Pure. */
 
 /**
  * The difference of the sums of any two disjoint subsets; 3^n differences for n amounts, repeated
