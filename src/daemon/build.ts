@@ -155,6 +155,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   measurePools(metrics, { gateway: db, workers: workersDb, people: peopleDb });
   const { key, former, both: encryption } = await openProvedKeys(database, config, random);
   const { heartbeat_timeout_ms: aliveMs, roles } = config.daemon;
+  for (const role of roles) metrics.role.set({ role }, 1);
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs, roles);
   const keys = makeKeys({ db, clock, random, ids });
   const upstream = await openUpstream({

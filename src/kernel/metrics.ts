@@ -71,6 +71,7 @@ export function makeMetrics(process = 'main') {
       'Duration of the running pass of a worker that exceeded its timeout, else 0',
       ['worker'],
     ),
+    role: gauge('role', '1 for each role of this daemon', ['role']),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
     ...databaseGauges(gauge),
     ...pollingGauges(gauge),
@@ -78,6 +79,22 @@ export function makeMetrics(process = 'main') {
     ...stateGauges(gauge),
     ...bookGauges(gauge),
   };
+}
+
+/**
+ * Begins the series of these values of labels at 0, all combinations. Without that a series begins
+ * at its first event, which is then no increase for Prometheus.
+ */
+export function beginSeries<L extends string>(
+  metric: Counter<L> | Histogram<L>,
+  values: Record<L, readonly string[]>,
+): void {
+  let all: Partial<Record<L, string>>[] = [{}];
+  for (const [name, some] of Object.entries<readonly string[]>(values))
+    all = all.flatMap((labels) => some.map((value) => ({ ...labels, [name]: value })));
+  for (const labels of all)
+    if (metric instanceof Histogram) metric.zero(labels);
+    else metric.inc(labels, 0);
 }
 
 /** Sets the gauges of these pools before each scrape. */

@@ -5,6 +5,7 @@
  */
 import type { Db, Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
+import { beginSeries } from '../kernel/metrics.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Readable, withConfirmedAbsence } from './absence.ts';
 import { findIfNeeded } from './observations.ts';
@@ -119,6 +120,10 @@ const RETRY_MS = 100;
 
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, settings } = observerDeps;
+  beginSeries(observerDeps.metrics.polls, {
+    kind: ['wallet', 'token', 'contract', 'scan'],
+    result: ['seen', 'absent', 'inconclusive'],
+  });
   const { upstream, real } = countingReads(observerDeps.upstream);
   const pricing = makePricing({ ...observerDeps, budget: upstream.budget });
   const deps = { ...observerDeps, upstream, real, pricing };

@@ -7,11 +7,13 @@
 
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import { beginSeries, type Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
 import { basicCredentials, ClientToken, fetchClientToken } from './client-token.ts';
 import { type Forwarded, type ForwardRequest, forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
+import { OUTCOME_CLASSES } from './parse/outcome.ts';
+import { INCONCLUSIVE_CAUSES } from './parse/read.ts';
 import { Budget, type BudgetSettings, type BudgetView, type Share } from './rate/budget.ts';
 import { openQuota, type QuotaStore, type TrafficClass } from './rate/quota.ts';
 import { makeReads, type Reads } from './reads.ts';
@@ -118,6 +120,9 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     });
   const token = new ClientToken({ fetchToken, clock, random, log });
   const shared = { transport, token, budget, quota, hosts, clock, metrics, readTimeoutMs };
+  const apps = { class: ['app-read', 'app-write'], result: OUTCOME_CLASSES };
+  const polls = { class: ['polls'], result: ['seen', 'absent', ...INCONCLUSIVE_CAUSES] };
+  for (const series of [apps, polls]) beginSeries(metrics.upstreamRequests, series);
   let open = 0;
   let closed = false;
   return {

@@ -7,7 +7,7 @@
 import { isOutage, logOutage } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
+import { beginSeries, type Metrics } from '../../kernel/metrics.ts';
 import type { WorkerName } from '../../kernel/workers.ts';
 import type { WakeUps } from './wake-up.ts';
 
@@ -52,7 +52,8 @@ export function makeSchedule(deps: {
 
   async function loop(worker: Worker): Promise<void> {
     const wakeSignal = wakeUps.signalOf(worker.name);
-    metrics.passFailures.inc({ worker: worker.name }, 0);
+    beginSeries(metrics.passFailures, { worker: [worker.name] });
+    beginSeries(metrics.passSeconds, { worker: [worker.name] });
     metrics.passOverdue.set({ worker: worker.name }, 0);
     let failures = 0;
     while (!stopping.signal.aborted) {

@@ -41,6 +41,15 @@ export type WriteOutcome =
   /** `status` is the HTTP status, if one was read. */
   | { class: 'unknown'; cause: UnknownCause; status?: number | undefined };
 
+type OutcomeClass = WriteOutcome['class'];
+export const OUTCOME_CLASSES: readonly OutcomeClass[] = [
+  'accepted',
+  'rejected',
+  'unavailable',
+  'not_sent',
+  'unknown',
+];
+
 /** `transaction`, `nft` and `other` are writes; everything else is `read`. */
 export type ForwardFamily = 'transaction' | 'nft' | 'other' | 'read';
 

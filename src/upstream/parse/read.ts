@@ -25,23 +25,25 @@ import {
 } from './records.ts';
 
 /** Why a poll is inconclusive. */
-export type InconclusiveCause =
-  | 'maintenance'
-  | 'throttled'
+export const INCONCLUSIVE_CAUSES = [
+  'maintenance',
+  'throttled',
   /** No answer: the service was not reached, the connection was reset, or the deadline passed. */
-  | 'unreachable'
+  'unreachable',
   /** An answer that is truncated, too large, not JSON, or not the requested record. */
-  | 'unreadable'
+  'unreadable',
   /** The service refused our credentials. */
-  | 'unauthorized'
+  'unauthorized',
   /** The service refused for a reason other than absence. */
-  | 'refused'
+  'refused',
   /** The service failed: 5xx, 500/999, 500/499. */
-  | 'error'
+  'error',
   /** An absence, while nothing that is known to exist was answered. */
-  | 'unconfirmed'
+  'unconfirmed',
   /** No request was made: no slot came in time, the signal aborted, or the client is closed. */
-  | 'budget';
+  'budget',
+] as const;
+export type InconclusiveCause = (typeof INCONCLUSIVE_CAUSES)[number];
 
 /** The result of one poll. Both instants are those of the request, without waiting for budget. */
 export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
