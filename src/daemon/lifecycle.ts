@@ -8,7 +8,7 @@ import type { ReadDatabaseTime } from '../db/clock/clock.ts';
 import { retireDaemon, setInstallationSetting } from '../db/leases.ts';
 import { pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { DrainableServer } from '../kernel/http-server.ts';
+import type { DrainableServer } from '../kernel/http/server.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import type { Keys } from '../keys/keys.ts';

@@ -2,11 +2,13 @@
  * The HTTP server of a daemon: `/v1/…` goes to the gateway as Node's raw request, everything else
  * to the API. Bytes that are not valid HTTP are answered with a problem document.
  */
+import type { ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { Api } from '../api/api.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
-import { type DrainableServer, makeServer, type Refusal } from '../kernel/http-server.ts';
+import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
+import { type DrainableServer, makeServer, type Refusal } from '../kernel/http/server.ts';
 import { jsonText } from '../kernel/json.ts';
 import type { Role } from '../resources/admin/status.ts';
 
@@ -42,6 +44,7 @@ export function makeHttpServer({
       // The gateway authenticates before it lets the client send the body.
       if (isGateway && request.url?.startsWith('/v1/'))
         return gateway.handle(request, response, goOn);
+      if (!isNormalPath(request.url?.split('?', 1)[0] ?? '')) return answerNotFound(response);
       goOn?.();
       return listener(request, response);
     },
@@ -57,6 +60,15 @@ const CODES: Record<number, ErrorCode> = {
 };
 
 function invalidRequest(status: number): Refusal {
-  const body = jsonText(problemOf(new Failure(CODES[status] ?? 'malformed_http')));
-  return { headers: { 'content-type': 'application/problem+json' }, body };
+  return refusalOf(new Failure(CODES[status] ?? 'malformed_http'));
+}
+
+function answerNotFound(response: ServerResponse): void {
+  const { headers, body } = refusalOf(new Failure('not_found', NOT_NORMAL));
+  response.writeHead(404, { ...headers, connection: 'close' }).end(body);
+}
+
+function refusalOf(failure: Failure): Refusal {
+  const headers = { 'content-type': 'application/problem+json' };
+  return { headers, body: jsonText(problemOf(failure)) };
 }

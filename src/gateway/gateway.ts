@@ -7,10 +7,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isUnavailable, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
+import { checkEncoding } from '../kernel/http/request.ts';
 import { jsonText } from '../kernel/json.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import { beginSeries, type Metrics } from '../kernel/metrics.ts';
 import { inSpan } from '../kernel/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
+import { KINDS } from '../resources/operations/operation.ts';
 import {
   authenticate,
   type BodyLimits,
@@ -94,6 +96,8 @@ type Handled = { response: GatewayResponse | undefined; kind: string };
 
 /** Unauthenticated requests may use at most 25 % of the request slots. */
 const UNAUTHENTICATED_SHARE = 0.25;
+/** What the metric calls requests that are no writes. */
+const NOT_WRITES = ['read', 'unauthenticated', 'refused'];
 const BODY_DEADLINE_MS = 30_000;
 const UNAUTHENTICATED_BODY = { bytesMax: 65_536, deadlineMs: 10_000 };
 const ARRIVALS_MAX = 256;
@@ -108,6 +112,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
     arrivals: makeArrivals(ARRIVALS_MAX),
     unauthenticatedSlots: makeSlots(Math.ceil(concurrencyMax * UNAUTHENTICATED_SHARE)),
   };
+  beginSeries(deps.metrics.gatewaySeconds, { kind: [...NOT_WRITES, ...KINDS] });
   const running = new Set<Promise<unknown>>();
   let draining = false;
   const runQueue = makeQueue(deps);
@@ -219,7 +224,8 @@ async function write(
   identity: Identity,
 ): Promise<Handled> {
   const { incoming } = call;
-  // Invalid headers are refused before the body is read.
+  // Invalid headers are refused before the body is read, and a body of which nothing is recorded.
+  checkEncoding(headerOf(incoming, 'content-encoding'));
   const chosen = {
     idempotencyKey: idempotencyKeyOf(incoming),
     reference: boundedHeader(incoming, 'tallyhook-reference'),
@@ -263,11 +269,9 @@ function waitOf(
   const expires = headerOf(incoming, 'tallyhook-expires');
   const until = waitsUntil(prefer, expires, clock.now(), queueTtlMs);
   if (until === undefined) return undefined;
-  // The queue stores neither the caller's token nor the content encoding.
+  // The queue does not store the caller's token.
   if (ownToken !== undefined)
     throw new Failure('invalid_request', 'respond-async requires the managed token');
-  if (headerOf(incoming, 'content-encoding') !== undefined)
-    throw new Failure('invalid_request', 'respond-async requires a body without content-encoding');
   return until;
 }
 

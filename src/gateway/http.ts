@@ -5,8 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Instant, parseInstant, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
 import { type Caller, isSecret, type Keys } from '../keys/keys.ts';
 import type { GatewayResponse } from './responses.ts';
+import { withUpperCodes } from './routes.ts';
 
 export interface Target {
   path: string;
@@ -16,31 +18,20 @@ export interface Target {
 
 /**
  * The raw path and query of a request.
- * @throws Failure `not_found` for a path that another server could normalise to a different one
- * (`..`, encoded dots, letters or slashes, backslashes, a fragment)
+ * @throws Failure `not_found` for a path that another server could read as a different one
+ * (`..`, encoded dots, letters or slashes, backslashes)
  */
 export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const query = mark < 0 ? '' : url.slice(mark);
-  if (!URL.canParse(url, 'http://host.invalid')) throw new Failure('not_found');
-  const parsed = new URL(url, 'http://host.invalid');
-  const isNormal =
-    parsed.host === 'host.invalid' && parsed.pathname === path && isMinimallyEncoded(path);
-  if (!isNormal || path.includes('//') || url.includes('#')) {
-    throw new Failure('not_found', 'the path is not in its normal form');
-  }
+  if (!isNormalPath(path) || !isMinimallyEncoded(path)) throw new Failure('not_found', NOT_NORMAL);
   return { path, query };
 }
 
 /** False when a character is encoded needlessly: a server reads `%67ive` as `give`. */
 function isMinimallyEncoded(path: string): boolean {
-  try {
-    const decoded = decodeURIComponent(path);
-    return encodeURI(decoded) === path && !/[\\\p{Cc}]/u.test(decoded);
-  } catch {
-    return false;
-  }
+  return encodeURI(decodeURIComponent(path)) === withUpperCodes(path);
 }
 
 /** The value of a header; several are joined with a comma. */
@@ -111,17 +102,28 @@ export function forwardedHeaders(incoming: IncomingMessage): [string, string][] 
 
 const HEADER_LENGTH_MAX = 255;
 
-/** @throws Failure `invalid_request` */
+/**
+ * The key in `Idempotency-Key`. The draft of the header writes it as a quoted string (RFC 9651,
+ * section 3.3.3), many clients as it is; both are one key.
+ * @throws Failure `invalid_request`
+ */
 export function idempotencyKeyOf(incoming: IncomingMessage): string | undefined {
-  // The draft writes a quoted string (structured field), many clients a bare one; both are one key.
-  const key = boundedHeader(incoming, 'idempotency-key')?.replace(/^"(.*)"$/, '$1');
-  if (key === '') throw new Failure('invalid_request', 'idempotency-key must not be empty');
-  return key;
+  const value = headerOf(incoming, 'idempotency-key');
+  if (!value?.startsWith('"')) return bounded('idempotency-key', value);
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)?.[1];
+  if (quoted === undefined) {
+    const form = 'a quote that opens the key closes it; within it \\" and \\\\ are escapes';
+    throw new Failure('invalid_request', `idempotency-key: ${form}`);
+  }
+  return bounded('idempotency-key', quoted.replace(/\\(.)/g, '$1'));
 }
 
 /** A header that is stored. @throws Failure `invalid_request` */
 export function boundedHeader(incoming: IncomingMessage, name: string): string | undefined {
-  const value = headerOf(incoming, name);
+  return bounded(name, headerOf(incoming, name));
+}
+
+function bounded(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   if (value.length === 0 || value.length > HEADER_LENGTH_MAX || !/^[\x20-\x7e]+$/.test(value)) {
     throw new Failure(

@@ -32,8 +32,6 @@ type Part = 'headers' | 'query' | 'body';
 
 /** @throws Failure `member_not_allowed` with the `part` of the request and, if any, its `member` */
 export function checkMembers(request: Request, members: readonly string[]): void {
-  if (request.headers.some(([name]) => name === 'content-encoding'))
-    throw refused('headers', 'send the body without it', 'content-encoding');
   const [parameter] = pairsOf(request.query.slice(1), 'query');
   if (parameter) throw refused('query', 'this write has no query', parameter.name);
   const seen = new Set<string>();

@@ -195,8 +195,14 @@ function hostOf(path: string): Host {
 /** Identifies repeats of a request: a hash of method, path, query and canonical body. */
 export function fingerprintOf(request: Request): string {
   const { method, path, query } = request;
+  const target = withUpperCodes(path + query);
   const body = canonicalBody(request) ?? sha256Hex(request.body);
-  return createHash('sha256').update(`${method}\n${path}${query}\n${body}`).digest('base64url');
+  return createHash('sha256').update(`${method}\n${target}\n${body}`).digest('base64url');
+}
+
+/** Encodings of characters are equal in any case (RFC 3986, section 6.2.2.1). */
+export function withUpperCodes(target: string): string {
+  return target.replace(/%[\da-f]{2}/gi, (code) => code.toUpperCase());
 }
 
 /** Undefined for a body that is not JSON, or is nested too deeply. */

@@ -11,7 +11,7 @@ interface ErrorRow {
 
 export const ERRORS = {
   // Client errors.
-  malformed_http: { status: 400, title: 'The bytes are not an HTTP request' },
+  malformed_http: { status: 400, title: 'The bytes are not an HTTP request for a path' },
   headers_too_large: { status: 431, title: 'The request line and headers exceed 16 KiB' },
   request_timeout: { status: 408, title: 'The request did not arrive in time' },
   malformed_json: { status: 400, title: 'The body is not JSON' },

@@ -9,7 +9,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { type Clock, withDeadline } from '../kernel/clock.ts';
-import { type DrainableServer, makeServer } from '../kernel/http-server.ts';
+import { type DrainableServer, makeServer } from '../kernel/http/server.ts';
 import type { Log } from '../kernel/log.ts';
 import {
   type SampleWrite,

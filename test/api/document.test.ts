@@ -148,6 +148,43 @@ describe('An invalid request', () => {
   });
 });
 
+describe('A compressed body', () => {
+  it('A body in a content encoding is refused by every route that reads one', async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
+    const reading = Object.entries(
+      body.paths as Record<string, Record<string, { requestBody?: { content: object } }>>,
+    ).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody }]) =>
+        Object.keys(requestBody?.content ?? {}).map((type) => [method, path, type] as const),
+      ),
+    );
+    expect(reading.length).toBeGreaterThan(25);
+    for (const encoding of ['gzip', 'br', 'GZIP, identity'])
+      for (const [method, path, type] of reading) {
+        const place = path.replace(/\{\w+\}/g, '1');
+        const headers = { 'content-type': type, 'content-encoding': encoding };
+        const answer = await api.call(method.toUpperCase(), place, { raw: '{}', headers });
+        expect({ path, type, status: answer.status, code: answer.body.code }).toEqual({
+          path,
+          type,
+          status: 415,
+          code: 'unsupported_media_type',
+        });
+      }
+  });
+
+  it.each(['identity', 'Identity', ''])(
+    'A body with the content encoding %j is read as it is',
+    async (encoding) => {
+      const { status } = await api.call('POST', '/api/watches', {
+        body: { kind: 'contract', contract_id: '1' },
+        headers: { 'content-encoding': encoding },
+      });
+      expect(status).toBe(201);
+    },
+  );
+});
+
 describe('An unexpected error', () => {
   it('An unexpected error is answered as a bare 500 and logged without secrets', async () => {
     const broken = await openApi(api.database.db, (deps) => ({

@@ -122,7 +122,11 @@ describe('The feed as server-sent events', () => {
         ...headers,
       },
     });
-    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    expect(Object.fromEntries(response.headers)).toEqual({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    });
     const text = response.body?.pipeThrough(new TextDecoderStream()) ?? [];
     for await (const part of text as AsyncIterable<string>)
       yield* part.split('\n\n').filter((frame) => frame !== '');

@@ -1,7 +1,9 @@
-/** Lines of a streamed body in any chunks. */
+/** Lines of a streamed body in any chunks, and the lines that answer it. */
 import fc from 'fast-check';
+import { Hono } from 'hono';
 import { expect, it } from 'vitest';
-import { linesOf } from '../../src/api/http/line-stream.ts';
+import { answerLines, linesOf } from '../../src/api/http/line-stream.ts';
+import { makeLog } from '../../src/kernel/log.ts';
 
 const MAX = 12;
 
@@ -57,4 +59,28 @@ it('A body that ends early is malformed', async () => {
   await expect(Array.fromAsync(linesOf(broken, MAX))).rejects.toMatchObject({
     code: 'malformed_json',
   });
+});
+
+it('While the work of a stream writes nothing, empty lines show that it goes on, and none follows the last line', async () => {
+  const work = Promise.withResolvers<void>();
+  const app = new Hono();
+  app.get('/', (c) =>
+    answerLines(
+      c,
+      { log: makeLog('silent'), stopping: new AbortController().signal, idleMs: 5 },
+      { work: () => work.promise, summary: () => ({ lines: 0 }), ended: () => {} },
+    ),
+  );
+  const response = await app.request('/');
+  expect(Object.fromEntries(response.headers)).toEqual({
+    'content-type': 'application/x-ndjson',
+    'cache-control': 'no-store, no-transform',
+    'x-accel-buffering': 'no',
+  });
+  const parts: string[] = [];
+  for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    parts.push(part);
+    if (parts.length === 3) work.resolve();
+  }
+  expect(parts.join('')).toMatch(/^\n{3,}\{"summary":\{"lines":0\}\}\n$/);
 });

@@ -118,11 +118,11 @@ it('A request with HEAD gets the headers, and no content-length that the service
 });
 
 it('A request is sent unchanged, with the managed token and without headers of the gateway', async () => {
-  const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|`;
+  const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|%c3%a9`;
   const body = Buffer.concat([Buffer.from(BODY), BYTES]);
   const kept = {
     'content-type': 'application/json;charset=weird',
-    'content-encoding': 'gzip',
+    'content-encoding': 'identity',
     accept: 'text/x',
   };
   const headers = {
@@ -161,6 +161,38 @@ it('A request to the authorization host is neither observed nor recorded nor log
   expect(rig.logged.text).not.toMatch(/hush|aHVzaDpodXNo/);
   const rows = await sql`select id from tallyhook.operations where path like '/v1/oauth%'`;
   expect(rows).toEqual([]);
+});
+
+it.each(['gzip', 'br', 'deflate, identity', 'zstd'])(
+  'A write whose body has the content encoding %s is refused, since it could not be recorded',
+  async (encoding) => {
+    const before = await sql`select from tallyhook.operations`;
+    const headers = { authorization: `Bearer ${rig.secret}`, 'content-encoding': encoding };
+    for (const path of [GIVE, '/v1/app/token/events/1'])
+      expect(await rig.call('POST', path, { headers, body: BODY })).toMatchObject({
+        status: 415,
+        json: { code: 'unsupported_media_type' },
+      });
+    expect(rig.requests).toEqual([]);
+    expect((await sql`select from tallyhook.operations`).count).toBe(before.count);
+  },
+);
+
+it('The body of an authorization request passes in any content encoding', async () => {
+  const headers = { 'content-encoding': 'gzip' };
+  await rig.call('POST', '/v1/oauth/token', { headers, body: BYTES });
+  expect(rig.requests).toMatchObject([{ body: BYTES, headers }]);
+});
+
+it.each([
+  ['an absolute URL', (path: string) => `http://elsewhere.example${path}`],
+  ['an absolute URL in capitals', (path: string) => `HTTPS://x:81${path}`],
+])('A request whose target is %s is sent like one with the path', async (_what, targetOf) => {
+  const path = `${GIVE}?a=%2f`;
+  const head = `connection: close\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`;
+  const response = await received(rig.rawRequest(head, { path: targetOf(path) }));
+  expect(response).toMatch(/^HTTP\/1\.1 200 /);
+  expect(rig.requests).toMatchObject([{ method: 'POST', url: path, body: Buffer.from(BODY) }]);
 });
 
 it.each(['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/give'])(

@@ -1,6 +1,8 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { targetOf } from '../../src/gateway/http.ts';
+import { idempotencyKeyOf, targetOf } from '../../src/gateway/http.ts';
 
 it.each([
   ['/v1/x', '/v1/x', ''],
@@ -9,6 +11,7 @@ it.each([
   ['/v1/x/?a=1?b=2', '/v1/x/', '?a=1?b=2'],
   ['/v1/a%20b', '/v1/a%20b', ''],
   ['/v1/%C3%A9', '/v1/%C3%A9', ''],
+  ['/v1/%c3%a9?a=%c3', '/v1/%c3%a9', '?a=%c3'],
   ['/v1/a:b@c,d;e=f', '/v1/a:b@c,d;e=f', ''],
 ])('A request target is split into path and query: %s', (url, path, query) => {
   expect(targetOf(url)).toEqual({ path, query });
@@ -34,10 +37,8 @@ it.each([
   '*',
   '',
   '/v1/x#y',
-  '/v1/x?a=1#y',
   '/v1/a b',
   '/v1/é',
-  '/v1/%c3%a9',
   '/v1/a%2Fb',
   '/v1/a%2fb',
   '/v1/app/token/operations/%31/give',
@@ -84,4 +85,50 @@ it('A request target that is accepted has one path for every URL parser', () => 
     }),
     { numRuns: 500 },
   );
+});
+
+/** Printable characters that need no escape. */
+const LONG = 'k'.repeat(255);
+
+function keyOf(value: string | undefined): string | undefined {
+  const incoming = new IncomingMessage(new Socket());
+  if (value !== undefined) incoming.headers['idempotency-key'] = value;
+  return idempotencyKeyOf(incoming);
+}
+
+it.each<[string | undefined, string | undefined]>([
+  [undefined, undefined],
+  ['order-17', 'order-17'],
+  ['"order-17"', 'order-17'],
+  ['"order 17"', 'order 17'],
+  ['order "17"', 'order "17"'],
+  ['order-17"', 'order-17"'],
+  [String.raw`"a\"b\\c"`, String.raw`a"b\c`],
+  [String.raw`a\b`, String.raw`a\b`],
+  ["'order'", "'order'"],
+  [LONG, LONG],
+  [`"${LONG}"`, LONG],
+  [`"${String.raw`\"`.repeat(255)}"`, '"'.repeat(255)],
+])('The header Idempotency-Key %s is the key %s', (value, key) => {
+  expect(keyOf(value)).toBe(key);
+});
+
+it.each([
+  '',
+  '""',
+  '"',
+  '"order-17',
+  '"a"b',
+  '"a" ',
+  '"a", "a"',
+  '"a";v=1',
+  String.raw`"a\"`,
+  String.raw`"a\b"`,
+  `${LONG}k`,
+  `"${LONG}k"`,
+  'café',
+  '"caf\u00e9"',
+  'a\tb',
+])('The header Idempotency-Key %j is refused', (value) => {
+  expect(() => keyOf(value)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
 });

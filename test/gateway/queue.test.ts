@@ -159,7 +159,6 @@ it('A write whose caller chose to wait is queued once for all repeats, which get
 
 it.each<[string, Record<string, string>]>([
   ['its own token', { authorization: 'Bearer mine', 'tallyhook-key': rig.secret }],
-  ['a content encoding', { 'content-encoding': 'gzip' }],
   ['an expiry that is not an instant', { 'tallyhook-expires': 'yesterday' }],
   ['an expiry in the past', { 'tallyhook-expires': '2020-01-01T00:00:00Z' }],
   ['an expiry too far ahead', { 'tallyhook-expires': '2999-01-01T00:00:00Z' }],

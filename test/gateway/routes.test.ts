@@ -200,6 +200,13 @@ it.each<[string, string, string]>([
   expect(of(one)).not.toBe(of(other));
 });
 
+it('A fingerprint does not depend on the case of percent-encodings', () => {
+  const lower = { path: '/v1/%c3%a9', query: '?a=%2f' };
+  const upper = { path: '/v1/%C3%A9', query: '?a=%2F' };
+  expect(of('{}', JSON_TYPE, lower)).toBe(of('{}', JSON_TYPE, upper));
+  expect(of('{}', JSON_TYPE, { ...lower, query: '?a=%2g' })).not.toBe(of('{}', JSON_TYPE, lower));
+});
+
 it('A fingerprint depends on method, path and query, and on every byte of a form', () => {
   const all = [
     of('{}'),

@@ -2,6 +2,7 @@
 import type { HonoRequest } from 'hono';
 import { withDeadline } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { checkEncoding } from '../../kernel/http/request.ts';
 
 /**
  * The JSON document in the body.
@@ -23,7 +24,8 @@ const DEADLINE_MS = 30_000;
 
 /**
  * The body as text. A content-length above `max` bytes is refused before anything is read.
- * @throws Failure `body_too_large`, `request_timeout`, or `malformed_json` when the body ends early
+ * @throws Failure `unsupported_media_type`, `body_too_large`, `request_timeout`, or
+ * `malformed_json` when the body ends early
  */
 export function readText(request: HonoRequest, max: number): Promise<string> {
   return withDeadline(readAll(request, max), DEADLINE_MS, () => {
@@ -31,11 +33,21 @@ export function readText(request: HonoRequest, max: number): Promise<string> {
   });
 }
 
-async function readAll({ raw }: HonoRequest, max: number): Promise<string> {
+/**
+ * The bytes of the body as they arrive; null without one. The only way to them.
+ * @throws Failure `unsupported_media_type` for a body that is compressed
+ */
+export function bodyOf({ raw }: HonoRequest): ReadableStream<Uint8Array> | null {
+  checkEncoding(raw.headers.get('content-encoding') ?? undefined);
+  return raw.body;
+}
+
+async function readAll(request: HonoRequest, max: number): Promise<string> {
+  const body = bodyOf(request);
   const tooLarge = () => new Failure('body_too_large', `at most ${max} bytes`);
-  if (Number(raw.headers.get('content-length') ?? 0) > max) throw tooLarge();
-  if (!raw.body) return '';
-  const reader = raw.body.getReader();
+  if (Number(request.header('content-length') ?? 0) > max) throw tooLarge();
+  if (!body) return '';
+  const reader = body.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
   for (;;) {

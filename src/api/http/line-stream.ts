@@ -1,5 +1,6 @@
 /** Answers a request body of many lines with lines of JSON, in batches, while it arrives. */
 import type { Context } from 'hono';
+import { after } from '../../kernel/clock.ts';
 import { Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -52,14 +53,28 @@ interface LineWork {
   stop: AbortSignal;
 }
 
+/** The headers of a response that is read while it is written: no proxy may hold it back. */
+export function streamHeaders(type: string): Record<string, string> {
+  return {
+    'content-type': type,
+    // Nothing stores it, and nothing compresses it, which would hold lines back too.
+    'cache-control': 'no-store, no-transform',
+    // What nginx and its kin call it.
+    'x-accel-buffering': 'no',
+  };
+}
+
+/** Proxies give up a response without a byte for so long: nginx after 60 s. */
+export const IDLE_MS = 15_000;
+
 /**
- * A response of lines that `work` writes, with a last line `{summary, problem?}`. The body is read
- * even while the client does not read the response, since many clients send everything first; so
- * `work` must bound what it writes.
+ * A response of lines that `work` writes, with a last line `{summary, problem?}`; an empty line
+ * says that the work goes on. The body is read even while the client does not read the response,
+ * since many clients send everything first; so `work` must bound what it writes.
  */
 export function answerLines(
   c: Context,
-  deps: { log: Log; stopping: AbortSignal },
+  deps: { log: Log; stopping: AbortSignal; idleMs?: number },
   answer: {
     work: (deps: LineWork) => Promise<void>;
     /** Read after the work. */
@@ -72,10 +87,20 @@ export function answerLines(
   const encoder = new TextEncoder();
   const results = new ReadableStream<Uint8Array>({
     async start(controller) {
-      const write = (rows: readonly object[]) => {
-        if (!disconnected.signal.aborted && rows.length > 0)
-          controller.enqueue(encoder.encode(rows.map((row) => `${jsonText(row)}\n`).join('')));
+      let stopIdling = () => {};
+      const idle = () => {
+        stopIdling();
+        stopIdling = after(deps.idleMs ?? IDLE_MS, () => send('\n'));
       };
+      const send = (text: string) => {
+        if (disconnected.signal.aborted) return;
+        controller.enqueue(encoder.encode(text));
+        idle();
+      };
+      const write = (rows: readonly object[]) => {
+        if (rows.length > 0) send(rows.map((row) => `${jsonText(row)}\n`).join(''));
+      };
+      idle();
       const last: { summary?: object; problem?: object } = {};
       const fail = (error: unknown) => {
         last.problem = problemOf(failureOf(error, deps.log));
@@ -85,11 +110,12 @@ export function answerLines(
         last.summary = summary;
       }, fail);
       write([last]);
+      stopIdling();
       if (!disconnected.signal.aborted) controller.close();
     },
     cancel: () => disconnected.abort(),
   });
-  return c.body(results, 200, { 'content-type': NDJSON, 'cache-control': 'no-store' });
+  return c.body(results, 200, streamHeaders(NDJSON));
 }
 
 /** A line with its number from 1; a line above the bound is skipped to its end. */

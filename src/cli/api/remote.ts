@@ -52,6 +52,8 @@ export async function* streamToDaemon<Line>(
 ): AsyncGenerator<Line> {
   const { body: input } = await answerOf(remote, { method: 'POST', ...sent });
   for await (const line of createInterface({ input })) {
+    // The daemon says that it goes on.
+    if (line === '') continue;
     const read = tryParseJson(line);
     if (read === undefined) throw noDaemonAt(remote);
     yield read as Line;

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client, Pool } from 'undici';
 import { after, type Clock, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { serverNameOf } from '../../kernel/http/server-name.ts';
 import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 
 /** Traffic that has connections of its own. */
@@ -215,7 +216,8 @@ function makeConnectors(timeoutMs: number): () => Connector {
         if (error || !socket) return done(error ?? new Error('no socket'), null);
         last = socket;
         if (!secure) return done(null, socket);
-        tls({ ...options, port, httpSocket: socket }, (failure, secured) => {
+        const servername = serverNameOf(options.hostname);
+        tls({ ...options, port, servername, httpSocket: socket }, (failure, secured) => {
           if (!failure && secured) return done(null, secured);
           socket.destroy();
           done(new TlsFailure('TLS', { cause: failure }), null);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makeServer } from '../../../src/kernel/http-server.ts';
+import { makeServer } from '../../../src/kernel/http/server.ts';
 import { listen } from '../../harness/listen.ts';
 import { useCaller } from '../client.ts';
 

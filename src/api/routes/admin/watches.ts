@@ -15,7 +15,7 @@ import type { Shown } from '../../../resources/resource.ts';
 import type { watchLine } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readJson } from '../../http/body.ts';
+import { bodyOf, readJson } from '../../http/body.ts';
 import { answerLines, batchesOf, bodyType, NDJSON, type TextLine } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
@@ -189,12 +189,12 @@ type AnswerStream = (c: Context, action: Action, input: StreamInput) => Response
 function makeStreams(deps: Deps): AnswerStream {
   let open = 0;
   return (c, action, input) => {
+    const body = bodyOf(c.req);
     if (open >= STREAMS_MAX)
       throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of watches`);
     open++;
     const work = makeWork(deps, action, input);
     const format = bodyType(c) === CSV ? 'csv' : 'ndjson';
-    const { body } = c.req.raw;
     return answerLines(c, deps, {
       ended: () => {
         open--;

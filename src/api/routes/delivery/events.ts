@@ -13,14 +13,13 @@ import { cursorBefore, type FeedPage, findEvent, makeTail } from '../../../outbo
 import { bodyOf, event, eventTypes, exampleOfEvent } from '../../../resources/delivery/event.ts';
 import { EVENT_TYPES, EVENTS, isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { IDLE_MS, streamHeaders } from '../../http/line-stream.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
 import { schemaOf } from '../../http/schemas.ts';
 
 const TYPES_MAX = 50;
-/** After so long without an event a stream says that it is alive. */
-const STREAM_WAIT_MS = 15_000;
 
 const feed = z.object({
   data: z.array(schemaOf(event)),
@@ -115,7 +114,7 @@ export function addEvents(
       const begin = c.req.header('last-event-id') ?? (await beginOf(deps.db, sent, last));
       const first = streamPageOf(await read(begin, 0, signal));
       return answerEventStream(c, deps.stopping, first, async (after, aborted) =>
-        streamPageOf(await read(after, Math.min(STREAM_WAIT_MS, deps.feedWaitMaxMs), aborted)),
+        streamPageOf(await read(after, Math.min(IDLE_MS, deps.feedWaitMaxMs), aborted)),
       );
     },
   });
@@ -213,8 +212,7 @@ function answerEventStream(
     },
     cancel: () => disconnected.abort(),
   });
-  const headers = { 'content-type': EVENT_STREAM, 'cache-control': 'no-store' };
-  return c.body(stream, 200, headers);
+  return c.body(stream, 200, streamHeaders(EVENT_STREAM));
 }
 
 /** An id without data is kept by clients and shown to nobody, so it also keeps a stream alive. */

@@ -22,7 +22,7 @@ import type { Row } from '../../../resources/resource.ts';
 import { reportResult, reportResults } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readText } from '../../http/body.ts';
+import { bodyOf, readText } from '../../http/body.ts';
 import { answerLines, batchesOf, bodyType, NDJSON, type TextLine } from '../../http/line-stream.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
 import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
@@ -99,13 +99,15 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       const dryRun = dry_run === 'true';
       const type = bodyType(c);
       if (type === NDJSON) {
+        const body = bodyOf(c.req);
         if (streams >= STREAMS_MAX)
           throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of reports`);
         streams++;
         const ended = () => {
           streams--;
         };
-        return answerStream(c, deps, { by: { ...caller, unproved }, audit, dryRun, ended });
+        const by = { ...caller, unproved };
+        return answerStream(c, deps, { body, by, audit, dryRun, ended });
       }
       if (dryRun || unproved !== undefined)
         throw new Failure('invalid_request', 'dry_run and unproved are only for a stream');
@@ -211,6 +213,7 @@ function resultOf(line: number, reported: Reported | Checked): Row<typeof report
 }
 
 interface Stream {
+  body: ReadableStream<Uint8Array> | null;
   by: Reporting;
   audit: AuditWork;
   dryRun: boolean;
@@ -218,8 +221,8 @@ interface Stream {
 }
 
 /** Records lines in batches and answers each; the results held are bounded by LINES_MAX. */
-function answerStream(c: Context, deps: Deps, { by, audit, dryRun, ended }: Stream): Response {
-  const { body } = c.req.raw;
+function answerStream(c: Context, deps: Deps, stream: Stream): Response {
+  const { body, by, audit, dryRun, ended } = stream;
   const { reportedOperations, clock } = deps;
   const bounds = { lineBytesMax: LINE_MAX, linesMax: LINES_MAX, size: REPORTS_MAX };
   const tally = { recorded: 0, known: 0, refused: 0 };

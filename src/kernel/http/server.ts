@@ -1,6 +1,6 @@
 /**
  * The HTTP server, with its time and size limits, and the response to bytes that are not an HTTP
- * request.
+ * request. Its listener gets the target of every request as a path with its query.
  */
 import {
   createServer,
@@ -10,7 +10,8 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { after } from './clock.ts';
+import { after } from '../clock.ts';
+import { originForm } from './request.ts';
 
 /** Times in milliseconds, sizes in bytes. */
 interface ServerLimits {
@@ -58,7 +59,7 @@ export interface DrainableServer extends Server {
 
 /**
  * Creates a server that does not listen yet.
- * @param refusal the response to bytes that are not an HTTP request, by its status
+ * @param refusal the response to what is not an HTTP request with a path, by its status
  */
 export function makeServer(
   listener: Listener,
@@ -85,7 +86,11 @@ export function makeServer(
       else if (drained && state.open.size === 0) request.socket.destroySoon();
       if (responses.size === 0) drained?.resolve();
     });
-    if (drained) return answerLate(response, refusal(503));
+    if (drained) return answerRefusal(response, 503, refusal);
+    const target = originForm(request.url ?? '');
+    if (!target) return answerRefusal(response, 400, refusal);
+    request.url = target.url;
+    if (target.host !== undefined) request.headers.host = target.host;
     return listener(request, response, sendContinue);
   };
   const reject = (socket: Socket, status: number) => {
@@ -120,9 +125,14 @@ export function makeServer(
   return Object.assign(server, { drain });
 }
 
-function answerLate(response: ServerResponse, { headers, body }: Refusal): void {
+function answerRefusal(
+  response: ServerResponse,
+  status: number,
+  refusal: (status: number) => Refusal,
+): void {
+  const { headers, body } = refusal(status);
   const length = { 'content-length': String(Buffer.byteLength(body)) };
-  response.writeHead(503, { ...headers, ...length, connection: 'close' }).end(body);
+  response.writeHead(status, { ...headers, ...length, connection: 'close' }).end(body);
 }
 
 /**
