@@ -60,6 +60,8 @@ export const defaults: WebhookSettings = {
   health: { openAfter: 10, pauseBaseMs: 5 * SECOND, pauseCapMs: HOUR, disableAfterMs: 5 * DAY },
   send: {
     deadlineMs: 15 * SECOND,
+    // Less than `slowAfterMs`: a body that stalls does not make its endpoint a slow one.
+    bodyMs: 500,
     readBytesMax: 64 * 1024,
     keepBytesMax: 16 * 1024,
   },

@@ -24,8 +24,13 @@ export type Behaviour =
   | { do: 'drip'; status: number; everyMs: number }
   /** Sends bytes as fast as they are taken, without an end. */
   | { do: 'flood'; status: number }
+  /** Sends the head at once, and nothing more. */
+  | { do: 'stall'; status: number }
+  /** Sends a head, and then bytes that are no body of it. */
+  | { do: 'garble'; status: number }
   /** Cuts the connection before the head, or in the middle of the body. */
-  | { do: 'reset'; when: 'before_head' | 'in_body' };
+  | { do: 'reset'; when: 'before_head' }
+  | { do: 'reset'; when: 'in_body'; status: number };
 
 export interface Received {
   /** Position among all requests of this receiver, from 0. */
@@ -188,9 +193,17 @@ function act(
       response.writeHead(behaviour.status);
       flood(response);
       return;
+    case 'stall':
+      response.writeHead(behaviour.status, { 'content-length': '10' }).flushHeaders();
+      return;
+    case 'garble':
+      request.socket.end(
+        `HTTP/1.1 ${behaviour.status} OK\r\ntransfer-encoding: chunked\r\n\r\nno length\r\n`,
+      );
+      return;
     case 'reset':
       if (behaviour.when === 'in_body') {
-        response.writeHead(200, { 'content-length': '1000' });
+        response.writeHead(behaviour.status, { 'content-length': '1000' });
         response.write('half', () => request.socket.resetAndDestroy());
       } else request.socket.resetAndDestroy();
       return;

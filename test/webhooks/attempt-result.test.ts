@@ -68,10 +68,6 @@ it.each([
   expect(evaluate(status, step, retryAfter, queuedAt)).toMatchObject({ kind, scheduleStep });
 });
 
-it('A 200 whose body is cut off is retried', () => {
-  expect(evaluate(200, 0, undefined, NOW, 'reset').kind).toBe('retry');
-});
-
 it.each(['0', '30'])(
   'A receiver that always answers 429 with Retry-After %s gets less than 200 attempts',
   (retryAfter) => {

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
 import { storeResults } from '../../src/webhooks/delivery/result-writer.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
-import { startReceiver } from '../harness/receiver.ts';
+import { type Behaviour, startReceiver } from '../harness/receiver.ts';
 import { useRig, verifyV1a, walletEvent } from './rig.ts';
 
 const SECOND = 1_000;
@@ -191,9 +191,9 @@ it('Retry-After pauses all deliveries of the endpoint', async () => {
 
 it.each([
   ['that never arrives', { do: 'hang' }, null, 'timeout'],
-  ['whose body never ends', { do: 'drip', status: 200, everyMs: 20 }, 200, 'timeout'],
   ['cut off before its head', { do: 'reset', when: 'before_head' }, null, 'reset'],
-  ['cut off in its body', { do: 'reset', when: 'in_body' }, 200, 'reset'],
+  ['with 500 whose body never ends', { do: 'drip', status: 500, everyMs: 20 }, 500, null],
+  ['with 500 cut off in its body', { do: 'reset', when: 'in_body', status: 500 }, 500, null],
 ] as const)('A response %s is a failure', async (_, behaviour, status, error) => {
   const { endpoint } = await rig.subscribe();
   rig.receiver.behave(behaviour);
@@ -202,6 +202,39 @@ it.each([
     state: 'pending',
     log: [{ result: 'retry', status, error }],
   });
+});
+
+it.each<[string, Behaviour, string]>([
+  ['never ends', { do: 'drip', status: 201, everyMs: 20 }, '.'],
+  ['never begins', { do: 'stall', status: 202 }, ''],
+  ['is cut off', { do: 'reset', when: 'in_body', status: 200 }, 'half'],
+  ['is not what its head says', { do: 'garble', status: 200 }, ''],
+  ['is longer than what is read', { do: 'flood', status: 200 }, 'x'],
+])(
+  'A response 2xx whose body %s is a success: the receiver has the event',
+  async (_, does, begins) => {
+    const { endpoint } = await rig.subscribe();
+    rig.receiver.behave(does);
+    await deliverOne();
+    const { state, log } = await only(endpoint.id);
+    expect({ state, log }).toMatchObject({
+      state: 'delivered',
+      log: [
+        { result: 'delivered', error: null, responseBody: expect.stringMatching(`^${begins}`) },
+      ],
+    });
+    expect(log[0]?.durationMs).toBeLessThan(QUICK.send.bodyMs + 1_000);
+    await rig.deliver();
+    expect(rig.receiver.requests).toHaveLength(1);
+  },
+);
+
+it('After a body that stalls the endpoint still gets its events without a pause', async () => {
+  await rig.subscribe();
+  rig.receiver.behave({ do: 'stall', status: 200 });
+  await deliverOne();
+  await deliverOne();
+  expect(rig.receiver.requests).toHaveLength(2);
 });
 
 it('An endless response is read up to 64 KiB and stored up to 16 KiB', async () => {

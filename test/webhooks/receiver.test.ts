@@ -40,7 +40,7 @@ it('Hanging requests are counted, and answered when released', async () => {
 it('Connections are reset before the head or in the body', async () => {
   receiver.behave({ do: 'reset', when: 'before_head' }, '/reset');
   await expect(post('/reset', '')).rejects.toThrow();
-  receiver.behave({ do: 'reset', when: 'in_body' }, '/reset');
+  receiver.behave({ do: 'reset', when: 'in_body', status: 200 }, '/reset');
   const response = await post('/reset', '');
   await expect(response.text()).rejects.toThrow();
 });

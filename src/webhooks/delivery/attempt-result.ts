@@ -1,7 +1,8 @@
 /**
  * What a response means for its delivery. Pure.
  *
- * Only 2xx is success. The wait before the next attempt is the step of the schedule plus jitter,
+ * A head with a status 2xx is success, whatever becomes of the body: the receiver has the event.
+ * All else is a failure. The wait before the next attempt is the step of the schedule plus jitter,
  * and at least `Retry-After`. A 429 or 503 with `Retry-After` defers the delivery: it uses no step,
  * but each further deferral waits longer, and `giveUpMs` bounds the total time. A 410 disables
  * the endpoint and leaves the delivery pending: if the endpoint is enabled again, it continues at
@@ -14,7 +15,7 @@ import { parseRetryAfter } from '../../kernel/retry.ts';
 export interface ResponseSummary {
   /** Null when no response head arrived. */
   status: number | null;
-  /** Such as timeout, refused, reset, dns, tls, blocked_address; also when the body is cut off. */
+  /** Such as timeout, refused, reset, dns, tls, blocked_address; null with a status. */
   error: string | null;
   retryAfter: string | undefined;
   /** What the receiver's clock showed. */
@@ -30,8 +31,10 @@ export interface RetryPolicy {
   giveUpMs: number;
 }
 
+export const ATTEMPT_RESULTS = ['delivered', 'retry', 'exhausted', 'gone'] as const;
+
 export interface AttemptResult {
-  kind: 'delivered' | 'retry' | 'exhausted' | 'gone';
+  kind: (typeof ATTEMPT_RESULTS)[number];
   scheduleStep: number;
   /** When the next attempt is due; null when there is none. */
   dueAt: Instant | null;
@@ -49,7 +52,7 @@ export function evaluateAttempt(
   random: Random,
 ): AttemptResult {
   const { status, error } = response;
-  if (error === null && isSuccess(status)) {
+  if (isSuccess(status)) {
     const scheduleStep = delivery.scheduleStep + 1;
     return { kind: 'delivered', scheduleStep, dueAt: null, pausedUntil: null };
   }

@@ -13,7 +13,7 @@ import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText, pause } from '../../kernel/clock.ts';
 import { uuidOf } from '../../kernel/ids.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
+import { beginSeries, type Metrics } from '../../kernel/metrics.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
@@ -21,7 +21,7 @@ import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/even
 import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
 import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type AttemptResult, evaluateAttempt } from './attempt-result.ts';
+import { ATTEMPT_RESULTS, type AttemptResult, evaluateAttempt } from './attempt-result.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
 import { type Job, planByIndex } from './queue.ts';
 
@@ -65,6 +65,7 @@ export class ResultWriter {
 
   constructor(deps: ResultWriterDeps) {
     this.deps = deps;
+    beginSeries(deps.metrics.attempts, { result: ATTEMPT_RESULTS });
   }
 
   add(send: FinishedSend): void {

@@ -237,7 +237,7 @@ export class Sender {
       queue.sending--;
       if (isQuick) queue.pool = 'quick';
       if (isQuick || queue.sending === 0) this.slowQueues.delete(queue);
-      if (response.error !== null || !isSuccess(response.status)) this.degrade(queue);
+      if (!isSuccess(response.status)) this.degrade(queue);
       else queue.ramp = this.grown(queue.ramp);
       onSent(job, startedAt, response);
       this.notify();

@@ -1,16 +1,21 @@
 /**
- * The HTTP request of one attempt. One deadline covers lookup, connect, TLS, headers and body.
- * After `readBytesMax` of the response the connection is destroyed. Redirects are not followed. A
- * failure is a response with an error code, never an exception.
+ * The HTTP request of one attempt. One deadline covers lookup, connect, TLS and the head of the
+ * response. The head decides: what follows is read for the attempt log only, for `bodyMs` and up to
+ * `readBytesMax`, and may stall, be cut off or be unreadable; then the connection is destroyed.
+ * Redirects are not followed. A failure is a response with an error code, never an exception.
  */
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../../kernel/clock.ts';
+import { serverNameOf } from '../../../kernel/http/server-name.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { BLOCKED_ADDRESS, checkedLookup, makeResolve } from './resolve.ts';
 
 export interface SendLimits {
+  /** From the start to the head of the response. */
   deadlineMs: number;
+  /** From the head to the end of the body. */
+  bodyMs: number;
   /** Bytes of the response body that are read, and that are kept in the attempt log. */
   readBytesMax: number;
   keepBytesMax: number;
@@ -47,6 +52,8 @@ const KEPT_HEADERS = [
 const HEADER_LENGTH_MAX = 512;
 
 export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): AttemptClient {
+  const lookup = checkedLookup(makeResolve(), allowed);
+  const connect = buildConnector({ timeout: limits.deadlineMs, allowH2: false, lookup });
   const agent = new Agent({
     // The sender bounds them.
     connections: null,
@@ -56,7 +63,8 @@ export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): A
     // A safety net behind our own deadline.
     headersTimeout: limits.deadlineMs * 2,
     bodyTimeout: limits.deadlineMs * 2,
-    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(makeResolve(), allowed) },
+    connect: (options, done) =>
+      connect({ ...options, servername: serverNameOf(options.hostname) }, done),
   });
   const inFlight = new Set<Exchange>();
   return {
@@ -96,6 +104,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private read = 0;
   private kept = 0;
   private controller: Dispatcher.DispatchController | undefined;
+  private cancelDeadline = () => {};
   private finish: ((response: AttemptResponse) => void) | undefined;
 
   constructor(limits: SendLimits) {
@@ -104,11 +113,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   run(agent: Agent, request: WebhookRequest): Promise<AttemptResponse> {
     const done = new Promise<AttemptResponse>((resolve) => {
-      const cancel = after(this.limits.deadlineMs, () => this.end('timeout'));
-      this.finish = (response) => {
-        cancel();
-        resolve(response);
-      };
+      this.finish = resolve;
+      this.endAfter(this.limits.deadlineMs);
     });
     const { url, headers, body } = request;
     const path = url.pathname + url.search;
@@ -120,17 +126,24 @@ class Exchange implements Dispatcher.DispatchHandler {
     return done;
   }
 
+  private endAfter(ms: number): void {
+    this.cancelDeadline();
+    this.cancelDeadline = after(ms, () => this.end('timeout'));
+  }
+
   /**
    * Resolves with what has arrived. A request that still waits for a connection is aborted when it
    * gets one.
+   * @param error why no more arrives; null at the end of the response
    */
   end(error: string | null): void {
     const finish = this.finish;
     if (!finish) return;
     this.finish = undefined;
+    this.cancelDeadline();
     finish({
       status: this.status,
-      error,
+      error: this.status === null ? error : null,
       retryAfter: this.headers?.['retry-after'],
       date: this.headers?.date,
       durationMs: Math.round(monotonicMs() - this.startedMs),
@@ -154,6 +167,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (statusCode < 200) return;
     this.status = statusCode;
     this.headers = keptHeaders(headers);
+    this.endAfter(this.limits.bodyMs);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
