@@ -71,6 +71,43 @@ describe('An export', () => {
     expect(code).toBe(0);
   });
 
+  const marked = 'begins with a byte order mark';
+  const returned = 'ends lines with carriage returns';
+  const open = 'lacks the end of its last line';
+  it.each<[string, (text: string) => string, string]>([
+    ['with CRLF', (text) => text.replaceAll('\n', '\r\n'), returned],
+    ['with CR', (text) => text.replaceAll('\n', '\r'), returned],
+    ['with a byte order mark', (text) => `\ufeff${text}`, marked],
+    ['without its last line end', (text) => text.trimEnd(), open],
+    [
+      'with all of that',
+      (text) => `\ufeff${text.trimEnd().replaceAll('\n', '\r\n')}`,
+      `${marked} and ${returned} and ${open}`,
+    ],
+  ])(
+    'An export that another program saved %s has one finding that says so',
+    async (_what, save, how) => {
+      const copy = join(folder, 'saved.jsonl');
+      await writeFile(copy, save(await readFile(file, 'utf8')));
+      const { code, text } = await run('verify', '--file', copy, '--anchor', head, '--json');
+      expect(code).toBe(1);
+      const finding =
+        `the file ${how}: another program saved it; its rows are compared ` + 'without that';
+      expect(JSON.parse(text)).toMatchObject({
+        head,
+        total: 1,
+        findings: [{ kind: 'line_ends', text: finding }],
+      });
+    },
+  );
+
+  it('An export that was saved as UTF-16 is refused with that reason', async () => {
+    const copy = join(folder, 'wide.jsonl');
+    await writeFile(copy, `\ufeff${await readFile(file, 'utf8')}`, 'utf16le');
+    const { code, text } = await run('verify', '--file', copy);
+    expect([code, text]).toEqual([1, expect.stringContaining('is not UTF-8: another program')]);
+  });
+
   it.each<[string, (lines: string[]) => string[], string]>([
     [
       'an edited line',

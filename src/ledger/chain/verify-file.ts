@@ -23,12 +23,13 @@ export async function verifyFile(
   let link: Link | undefined;
   let end: { batches?: unknown; head?: unknown } | undefined;
   let number = 0;
+  const changes = new Set<string>();
   const close = () => {
     if (!link) return;
     walk.add(link);
     if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
   };
-  for await (const line of linesOf(path)) {
+  for await (const line of linesOf(path, changes)) {
     number += 1;
     const row = parseLine(line, number);
     if (number === 1 && (row.row !== 'export' || row.format !== 2))
@@ -44,6 +45,11 @@ export async function verifyFile(
   }
   close();
   checkEnd(walk, end, link);
+  if (changes.size > 0) {
+    const how = [...changes].join(' and ');
+    const text = `${how}: another program saved it; its rows are compared without that`;
+    walk.report('line_ends', 'the file', text);
+  }
   return walk.end();
 }
 
@@ -61,16 +67,37 @@ function addTo(link: Link, row: Row, line: string, number: number): void {
   else throw new NotAnExport(`line ${number} is of no known kind`);
 }
 
-/** Ends lines at line feeds only; readline also ends them at U+2028, which a row may hold. */
-async function* linesOf(path: string): AsyncGenerator<string> {
+/** A carriage return at the end of a part may belong to the line feed of the next one. */
+const LINE_END = /\r\n|\n|\r(?=[^\n])/;
+const BYTE_ORDER_MARK = '\ufeff';
+
+/**
+ * Rows hold neither line feed nor carriage return; readline also ends lines at U+2028, which a row
+ * may hold.
+ * @param changes gets what a program that saved the file again made of its first and last byte and
+ * of the ends of its lines
+ */
+async function* linesOf(path: string, changes: Set<string>): AsyncGenerator<string> {
   let rest = '';
+  let isFirst = true;
   for await (const part of createReadStream(path, 'utf8')) {
-    const lines = `${rest}${part}`.split('\n');
+    let text = `${rest}${part}`;
+    if (isFirst && text.startsWith(BYTE_ORDER_MARK)) {
+      changes.add('begins with a byte order mark');
+      text = text.slice(1);
+    }
+    isFirst = false;
+    if (text.includes('\0'))
+      throw new NotAnExport(`${path} is not UTF-8: another program saved it`);
+    if (text.includes('\r')) changes.add('ends lines with carriage returns');
+    const lines = text.split(LINE_END);
     rest = lines.pop() ?? '';
     if (rest.length > LINE_MAX) throw new NotAnExport(`${path} has a line that is too long`);
     yield* lines;
   }
-  if (rest !== '') yield rest;
+  const last = rest.replace(/\r$/, '');
+  if (last === rest && rest !== '') changes.add('lacks the end of its last line');
+  if (last !== '') yield last;
 }
 
 type Row = Record<string, unknown>;

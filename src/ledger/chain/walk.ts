@@ -31,6 +31,7 @@ type FindingKind =
   | 'inserted'
   | 'swapped'
   | 'cut'
+  | 'line_ends'
   | 'chain_edited'
   | 'rewritten'
   | 'older_copy'
