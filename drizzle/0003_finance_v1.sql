@@ -81,8 +81,20 @@ comment on column finance_v1.accounts.operator_no is 'Operator that pays from it
 comment on column finance_v1.accounts.addr is 'Address of a wallet account.';
 comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
 --> statement-breakpoint
+-- What people decided of the drift behind a posting: its booking, or the link that reverses it.
+create view tallyhook.bookings as
+select r.id as posting_request_id, split_part(r.id, ':', 2) as drift_id, d.reason, d.decided_by
+from tallyhook.posting_requests r
+left join lateral (
+  select x.reason, x.proposed_by || ', ' || string_agg(y.owner, ', ' order by y.at, y.owner) as decided_by
+  from tallyhook.decisions x join tallyhook.approvals y on y.subject = x.subject and y.n = x.n
+  where x.subject = split_part(r.id, ':', 2) and x.decision = case r.kind when 'booking' then 'book' else 'link' end
+  group by x.subject, x.n having count(*) >= x.approvals_needed order by x.n desc limit 1) d on true
+where r.kind in ('booking', 'reversal') and r.id like '%:drf\_%';
+--> statement-breakpoint
 create view finance_v1.journal as
-select t.id * 1000 + e.line as seq, t.id as transaction_id, a.name as account, a.asset, e.amount,
+select t.id * 1000 + e.line as seq, t.id as transaction_id, b.drift_id, b.reason, b.decided_by,
+  a.name as account, a.asset, e.amount,
   e.balance_after, t.kind, t.reason_type, t.reference, t.operation_id,
   coalesce(t.tx_app_no, o.tx_app_no) as tx_app_no, coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no,
   e.effective_at::timestamptz as effective_at, t.effective_basis,
@@ -90,11 +102,15 @@ select t.id * 1000 + e.line as seq, t.id as transaction_id, a.name as account, a
 from tallyhook.entries e
 join tallyhook.transactions t on t.id = e.transaction_id
 join tallyhook.accounts a on a.id = e.account_id
-left join tallyhook.operations o on o.id = t.operation_id;
+left join tallyhook.operations o on o.id = t.operation_id
+left join tallyhook.bookings b on b.posting_request_id = t.posting_request_id;
 --> statement-breakpoint
 comment on view finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on column finance_v1.journal.seq is 'Number of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
 comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
+comment on column finance_v1.journal.drift_id is 'The drift that it books, or whose booking it reverses; null for any other.';
+comment on column finance_v1.journal.reason is 'Why people decided that, as the proposer wrote it.';
+comment on column finance_v1.journal.decided_by is 'Who decided it: the owner that proposed it, then those that approved it.';
 comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
@@ -163,18 +179,20 @@ $$;
 comment on function finance_v1.trial_balance(timestamptz, timestamptz) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 --> statement-breakpoint
 create function finance_v1.wallet_statement(addr text, "from" timestamptz, "to" timestamptz)
-returns table (seq bigint, effective_at timestamptz, kind text, reason_type text,
-  tx_log_no numeric, counterparty text, amount numeric, balance_after numeric)
+returns table (seq bigint, effective_at timestamptz, kind text, reason_type text, reference text, operation_id text,
+  tx_log_no numeric, counterparty text, amount numeric, fee numeric, balance_after numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
-    case when l.effective_at >= (select min(k.known_from) from tallyhook.known_balances k
+select l.seq, l.effective_at, l.kind, l.reason_type, l.reference, l.operation_id, l.tx_log_no, l.counterparty, l.amount,
+    l.fee, case when l.effective_at >= (select min(k.known_from) from tallyhook.known_balances k
       where k.account_key = 'wallet:' || lower($1))
     then sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
       select sum(b.amount) from tallyhook.entries b
       where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0) end
   from (
-    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type,
+    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type, t.reference, t.operation_id,
       coalesce(t.tx_log_no, w.tx_log_no) as tx_log_no,
+      case when (e.amount > 0) = (t.reverses is null) then 0
+        else coalesce(w.fee_amount, 0) * case when t.reverses is null then 1 else -1 end end as fee,
       (select string_agg(o.name, ', ' order by x.line) from tallyhook.entries x
         join tallyhook.accounts o on o.id = x.account_id
         where x.transaction_id = e.transaction_id and x.line <> e.line) as counterparty,
@@ -188,7 +206,7 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
   order by l.effective_at, l.seq
 $$;
 --> statement-breakpoint
-comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
+comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; reference that the app gave to the write; operation_id: our id of the write; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; fee: part of an outgoing amount that is the fee of the write, negative where a reversal returns it, else 0; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 --> statement-breakpoint
 -- Three parts of the same types, so that a condition is applied in each, and accounts are read only where they are asked
 -- for: a scan of all wallets for drifts takes an eighth of the time of one join of wallets and accounts.
@@ -445,19 +463,30 @@ comment on column finance_v1.in_doubt.cause is 'How its answer was lost.';
 comment on column finance_v1.in_doubt.proposal is 'The outcome that a person has proposed and that waits for approval: executed or not_executed.';
 comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that proposed it; another owner approves.';
 --> statement-breakpoint
+-- Whose token a burn took: a write does not say it, the standing movements before it do.
+create view tallyhook.burned_from as
+select m.id, (
+    select b.to_addr from tallyhook.nft_movements b
+    where b.contract_id = m.contract_id and b.token_id = m.token_id and b.kind in ('opening', 'mint', 'transfer')
+      and (b.effective_at, b.id) < (m.effective_at, m.id) and not exists (
+        select from tallyhook.nft_movements r where r.reverses = b.id)
+    order by b.effective_at desc, b.id desc limit 1) as addr
+from tallyhook.nft_movements m where m.kind = 'burn' and m.from_addr is null;
+--> statement-breakpoint
 create view finance_v1.nft_movements as
-select m.contract_id, m.token_id, m.kind, m.from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
+select m.contract_id, m.token_id, m.kind, coalesce(m.from_addr, f.addr) as from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
   m.effective_at::timestamptz as effective_at, m.id as seq, m.operation_id,
   m.operation_id is null and m.kind in ('mint', 'transfer', 'burn') as unexplained,
   m.not_before::timestamptz as not_before, m.effective_basis, m.recorded_at::timestamptz as recorded_at, m.reverses,
   m.kind <> 'reversal' and (select r.id from tallyhook.nft_movements r where r.reverses = m.id) is null as standing
-from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.operation_id;
+from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.operation_id
+left join tallyhook.burned_from f on f.id = m.id;
 --> statement-breakpoint
 comment on view finance_v1.nft_movements is 'The journal of NFTs, append-only: what our writes did, and what observations showed that was made elsewhere. What turns out otherwise later is reversed: sum only standing movements.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.kind is 'An opening is of a token that existed when it became known: opening, mint, transfer, burn, data_change or reversal.';
-comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
+comment on column finance_v1.nft_movements.from_addr is 'Owner before; of a burn the one that the movements before it say.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting; of what was made elsewhere the last one that the token showed.';
 comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
@@ -628,4 +657,4 @@ grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_
 --> statement-breakpoint
 grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
 --> statement-breakpoint
-grant select on tallyhook.pending_effects, tallyhook.age_buckets to tallyhook_writer;
+grant select on tallyhook.pending_effects, tallyhook.age_buckets, tallyhook.bookings, tallyhook.burned_from to tallyhook_writer;

@@ -1078,6 +1078,9 @@ create view finance_v1.in_doubt as
 create view finance_v1.journal as
  SELECT ((t.id * 1000) + e.line) AS seq,
     t.id AS transaction_id,
+    b.drift_id,
+    b.reason,
+    b.decided_by,
     a.name AS account,
     a.asset,
     e.amount,
@@ -1093,10 +1096,11 @@ create view finance_v1.journal as
     (e.recorded_at)::timestamp with time zone AS recorded_at,
     t.reverses,
     t.requested_by
-   FROM (((tallyhook.entries e
+   FROM ((((tallyhook.entries e
      JOIN tallyhook.transactions t ON ((t.id = e.transaction_id)))
      JOIN tallyhook.accounts a ON ((a.id = e.account_id)))
-     LEFT JOIN tallyhook.operations o ON ((o.id = t.operation_id)));
+     LEFT JOIN tallyhook.operations o ON ((o.id = t.operation_id)))
+     LEFT JOIN tallyhook.bookings b ON ((b.posting_request_id = t.posting_request_id)));
 create view finance_v1.nft_holdings as
  SELECT contract_id,
     token_id,
@@ -1109,7 +1113,7 @@ create view finance_v1.nft_movements as
  SELECT m.contract_id,
     m.token_id,
     m.kind,
-    m.from_addr,
+    COALESCE(m.from_addr, f.addr) AS from_addr,
     m.to_addr,
     COALESCE(m.tx_hash, o.tx_hash) AS tx_hash,
     (m.effective_at)::timestamp with time zone AS effective_at,
@@ -1123,8 +1127,9 @@ create view finance_v1.nft_movements as
     ((m.kind <> 'reversal'::text) AND (( SELECT r.id
            FROM tallyhook.nft_movements r
           WHERE (r.reverses = m.id)) IS NULL)) AS standing
-   FROM (tallyhook.nft_movements m
-     LEFT JOIN tallyhook.operations o ON ((o.id = m.operation_id)));
+   FROM ((tallyhook.nft_movements m
+     LEFT JOIN tallyhook.operations o ON ((o.id = m.operation_id)))
+     LEFT JOIN tallyhook.burned_from f ON ((f.id = m.id)));
 create view finance_v1.operations as
  SELECT id AS operation_id,
     kind,
@@ -1370,6 +1375,37 @@ create view tallyhook.age_buckets as
     from_age,
     to_age
    FROM ( VALUES (1,'<15 min'::text,'-100 years'::interval,'00:15:00'::interval), (2,'<2 h'::text,'00:15:00'::interval,'02:00:00'::interval), (3,'<24 h'::text,'02:00:00'::interval,'24:00:00'::interval), (4,'1–3 d'::text,'24:00:00'::interval,'72:00:00'::interval), (5,'3–30 d'::text,'72:00:00'::interval,'720:00:00'::interval), (6,'>30 d'::text,'720:00:00'::interval,'10000 years'::interval)) b(bucket_order, bucket, from_age, to_age);
+create view tallyhook.bookings as
+ SELECT r.id AS posting_request_id,
+    split_part(r.id, ':'::text, 2) AS drift_id,
+    d.reason,
+    d.decided_by
+   FROM (tallyhook.posting_requests r
+     LEFT JOIN LATERAL ( SELECT x.reason,
+            ((x.proposed_by || ', '::text) || string_agg(y.owner, ', '::text ORDER BY y.at, y.owner)) AS decided_by
+           FROM (tallyhook.decisions x
+             JOIN tallyhook.approvals y ON (((y.subject = x.subject) AND (y.n = x.n))))
+          WHERE ((x.subject = split_part(r.id, ':'::text, 2)) AND (x.decision =
+                CASE r.kind
+                    WHEN 'booking'::text THEN 'book'::text
+                    ELSE 'link'::text
+                END))
+          GROUP BY x.subject, x.n
+         HAVING (count(*) >= x.approvals_needed)
+          ORDER BY x.n DESC
+         LIMIT 1) d ON (true))
+  WHERE ((r.kind = ANY (ARRAY['booking'::text, 'reversal'::text])) AND (r.id ~~ '%:drf\_%'::text));
+create view tallyhook.burned_from as
+ SELECT id,
+    ( SELECT b.to_addr
+           FROM tallyhook.nft_movements b
+          WHERE ((b.contract_id = m.contract_id) AND (b.token_id = m.token_id) AND (b.kind = ANY (ARRAY['opening'::text, 'mint'::text, 'transfer'::text])) AND (ROW(b.effective_at, b.id) < ROW(m.effective_at, m.id)) AND (NOT (EXISTS ( SELECT
+                   FROM tallyhook.nft_movements r
+                  WHERE (r.reverses = b.id)))))
+          ORDER BY b.effective_at DESC, b.id DESC
+         LIMIT 1) AS addr
+   FROM tallyhook.nft_movements m
+  WHERE ((kind = 'burn'::text) AND (from_addr IS NULL));
 create view tallyhook.due_effects as
  SELECT e.operation_id,
     lower(e.account) AS account_key,
@@ -1467,7 +1503,7 @@ CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" timestamp with time
 CREATE OR REPLACE FUNCTION finance_v1.nft_holdings_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(contract_id numeric, token_id numeric, owner text, since timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 10a8e34fca1f6e8b29ed6def55a23e4b
 CREATE OR REPLACE FUNCTION finance_v1.nft_supply(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, burned bigint, burned_unexplained bigint, held bigint, balanced boolean) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body eab941e36b4790ed64a113e09fb1a8af
 CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(account text, asset text, debit numeric, credit numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 972eeef230ebd74545e168dc2fc07ded
-CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(seq bigint, effective_at timestamp with time zone, kind text, reason_type text, tx_log_no numeric, counterparty text, amount numeric, balance_after numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body a002ce6b6f49a646d41d42bce255dfac
+CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(seq bigint, effective_at timestamp with time zone, kind text, reason_type text, reference text, operation_id text, tx_log_no numeric, counterparty text, amount numeric, fee numeric, balance_after numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 1b30a5996549792e0a41953024f7f3b2
 CREATE OR REPLACE FUNCTION tallyhook.approvals_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 379b7e24969e92c9cf34eae71523d844
 CREATE OR REPLACE FUNCTION tallyhook.chain_batch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 86feb2213368247829b9b6ebe6c50eab
 CREATE OR REPLACE FUNCTION tallyhook.check_accounts() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body fba9368721b8f9edf8f7b776dae42177
@@ -1629,10 +1665,13 @@ comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
 comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
+comment on column finance_v1.journal.decided_by is 'Who decided it: the owner that proposed it, then those that approved it.';
+comment on column finance_v1.journal.drift_id is 'The drift that it books, or whose booking it reverses; null for any other.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
 comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
 comment on column finance_v1.journal.operation_id is 'The write that it posts; null for openings and bookings.';
+comment on column finance_v1.journal.reason is 'Why people decided that, as the proposer wrote it.';
 comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; null for postings that are not of a write.';
 comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
 comment on column finance_v1.journal.reference is 'Reference that the app gave to the write.';
@@ -1650,7 +1689,7 @@ comment on column finance_v1.nft_holdings.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known; of what was made elsewhere the start of the observation that first showed it.';
 comment on column finance_v1.nft_movements.effective_basis is 'What the time rests on: as of a transaction; observed of what observations showed; operation of what a write shows of the owner before it.';
-comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
+comment on column finance_v1.nft_movements.from_addr is 'Owner before; of a burn the one that the movements before it say.';
 comment on column finance_v1.nft_movements.kind is 'An opening is of a token that existed when it became known: opening, mint, transfer, burn, data_change or reversal.';
 comment on column finance_v1.nft_movements.not_before is 'Of what an observation showed: the start of the observation before, which did not show it; null at the first observation.';
 comment on column finance_v1.nft_movements.operation_id is 'Our id of the write; null for an opening, for what was made elsewhere, and for their reversals.';
@@ -1756,7 +1795,7 @@ comment on function finance_v1.movements_daily(timestamp with time zone,timestam
 comment on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
 comment on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_unexplained; burned, and how many of these were burned_unexplained; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
-comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
+comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; reference that the app gave to the write; operation_id: our id of the write; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; fee: part of an outgoing amount that is the fee of the write, negative where a reversal returns it, else 0; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
@@ -1850,6 +1889,8 @@ grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.audit to tallyhook_writer;
 grant update on tallyhook.audit.result to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
+grant select on tallyhook.bookings to tallyhook_writer;
+grant select on tallyhook.burned_from to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
 grant select on tallyhook.chain to tallyhook_writer;
 grant select on tallyhook.chained_rows to tallyhook_writer;

@@ -10,6 +10,8 @@ type Entry = Row<typeof transaction>['entries'][number];
 
 export interface Transaction extends Omit<Row<typeof transaction>, 'entries'> {
   postingRequestId: string | null;
+  /** Of its write; 0 without one. */
+  fee: bigint;
   /** In the order of their lines; they sum to zero. */
   entries: Entry[];
 }
@@ -64,12 +66,12 @@ export async function listTransactions(
             order by t.id desc limit ${filter.limit}`
       }
     )
-    select t.id, t.batch_id, t.kind, t.operation_id,
+    select t.id, t.batch_id, t.kind, t.operation_id, b.drift_id, b.reason, b.decided_by,
       t.posting_request_id, t.reverses, t.reason_type, t.reference,
       coalesce(t.tx_app_no, o.tx_app_no) as tx_app_no,
       coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no, t.requested_by,
       t.effective_at, t.effective_basis,
-      t.recorded_at, a.name as account, e.amount,
+      t.recorded_at, coalesce(o.fee_amount, 0) as fee, a.name as account, e.amount,
       e.balance_after
     from page p
     cross join lateral (
@@ -83,8 +85,11 @@ export async function listTransactions(
     join tallyhook.accounts a on a.id = e.account_id
     -- A number may become known after the posting.
     left join lateral (
-      select p.tx_app_no, p.tx_log_no from tallyhook.operations p
+      select p.tx_app_no, p.tx_log_no, p.fee_amount from tallyhook.operations p
       where p.id = t.operation_id offset 0) o on true
+    left join lateral (
+      select k.drift_id, k.reason, k.decided_by from tallyhook.bookings k
+      where k.posting_request_id = t.posting_request_id offset 0) b on true
     order by t.id desc, e.line`;
   const found = new Map<bigint, Transaction>();
   for (const { account, amount, balanceAfter, ...head } of rows) {

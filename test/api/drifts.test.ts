@@ -1,5 +1,6 @@
 /** Drifts ended by two owners through the API: states, approvals, refusals, and the ledger. */
 import { describe, expect, it } from 'vitest';
+import { exportJournal } from '../../src/ledger/ledger.ts';
 import { useDrifts } from './drifts-rig.ts';
 
 const rig = useDrifts();
@@ -25,13 +26,27 @@ describe('A drift made elsewhere', () => {
     expect(await api.balance(addr)).toBe(1_007n);
     await poll(addr, 1_007n, 1_007n);
     expect(await driftsOf(addr)).toEqual([]);
-    const entries = await api.database.owner.sql<{ account: string; amount: bigint }[]>`
-      select account, amount from finance_v1.journal where kind = 'booking'
-        and requested_by = 'ann' order by amount`;
-    expect(entries.map(({ account, amount }) => [account, amount])).toEqual([
-      ['external', -7n],
-      [`wallet:${addr}`, 7n],
+    const entries = await api.database.owner.sql`
+      select account, amount, drift_id, reason, decided_by from finance_v1.journal
+      where kind = 'booking' and requested_by = 'ann' order by amount`;
+    const decided = { driftId: id, reason: 'paid in cash', decidedBy: 'ann, bob' };
+    expect(entries).toEqual([
+      { account: 'external', amount: -7n, ...decided },
+      { account: `wallet:${addr}`, amount: 7n, ...decided },
     ]);
+    const listed = await api.call('GET', `/api/ledger/transactions?account=wallet:${addr}`);
+    expect(listed.body.data[0]).toMatchObject({
+      drift_id: id,
+      reason: 'paid in cash',
+      decided_by: 'ann, bob',
+    });
+    const journal: string[] = [];
+    await exportJournal(api.db, async (texts) => {
+      for await (const text of texts) journal.push(text);
+    });
+    expect(journal.join('')).toMatch(
+      new RegExp(` booking\n.* drift:${id}, decided_by:ann and bob, reason:paid in cash\n`),
+    );
     expect((await find(id)).actions).toMatchObject([
       { action: 'opened', by: 'reconciler' },
       { action: 'proposed', by: 'ann' },

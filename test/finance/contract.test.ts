@@ -31,7 +31,8 @@ const VIEWS: Record<string, string> = {
     `opened_at ${TIME}`,
   ].join(', '),
   journal:
-    'seq bigint, transaction_id bigint, account text, asset text, amount numeric, ' +
+    'seq bigint, transaction_id bigint, drift_id text, reason text, decided_by text, ' +
+    'account text, asset text, amount numeric, ' +
     'balance_after numeric, kind text, reason_type text, reference text, operation_id text, ' +
     `tx_app_no numeric, tx_log_no numeric, effective_at ${TIME}, effective_basis text, ` +
     `recorded_at ${TIME}, reverses bigint, requested_by text`,
@@ -73,8 +74,9 @@ const FUNCTIONS: Record<string, string> = {
   balances_as_of: 'account text, asset text, balance numeric',
   trial_balance: 'account text, asset text, debit numeric, credit numeric',
   wallet_statement:
-    `seq bigint, effective_at ${TIME}, kind text, reason_type text, tx_log_no numeric, ` +
-    'counterparty text, amount numeric, balance_after numeric',
+    `seq bigint, effective_at ${TIME}, kind text, reason_type text, reference text, ` +
+    'operation_id text, tx_log_no numeric, counterparty text, amount numeric, fee numeric, ' +
+    'balance_after numeric',
   nft_holdings_as_of: `contract_id numeric, token_id numeric, owner text, since ${TIME}`,
   nft_supply:
     'contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, ' +

@@ -1,6 +1,7 @@
 /** Which tokens a wallet held at an instant, by the movements of NFTs. */
 import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
+import { listMovements } from '../../src/ledger/ledger.ts';
 import { addr, HOUR, START } from '../reports/world.ts';
 import { useFinance } from './rig.ts';
 
@@ -44,6 +45,10 @@ it('The tokens that a wallet held are those of the movements that took effect be
   await world.post();
   // What the chain failed never was: the token that came back has its opening.
   expect(await held(7)).toEqual(['1 bob', '4 ann']);
+  const [burn] = await read("nft_movements where contract_id = 8 and kind = 'burn'");
+  expect(burn).toMatchObject({ fromAddr: ann, toAddr: null });
+  const [newest] = await listMovements(world.db, { contractId: 8n, tokenId: 2n }, { limit: 1 });
+  expect(newest).toMatchObject({ kind: 'burn', fromAddr: ann });
   const before = (await read('nft_movements where contract_id = 8')).length;
   expect(before).toBeGreaterThan(8);
 });

@@ -283,3 +283,27 @@ it('Reports are listed with their verdict', async () => {
     expect.objectContaining({ reportId: id, verdict: 'breaks', breaks, chainHead }),
   ]);
 });
+
+it('A statement says of each line what it belongs to, and what of it is the fee, also of a reversal', async () => {
+  const write = { kind: 'transfer', operation_no: null, reference: 'order-17', amount: 20 };
+  const parties = { from_addr: addr(31), to_addr: addr(32), fee_amount: 2 };
+  const id = await world.operation({ ...write, ...parties, effective_at: isoText(START + HOUR) });
+  await world.post();
+  await world.sql(`update tallyhook.operations set state = 'not_executed' where id = '${id}'`);
+  await world.post();
+  const statement = async (n: number) => {
+    const rows = await read(`wallet_statement('${addr(n)}', null, null)`);
+    const known = rows.filter(({ operationId, reference }) => {
+      return operationId === id && reference === 'order-17';
+    });
+    return known.map(({ kind, amount, fee }) => [kind, amount, fee]);
+  };
+  expect(await statement(31)).toEqual([
+    ['transfer', -22n, 2n],
+    ['reversal', 22n, -2n],
+  ]);
+  expect(await statement(32)).toEqual([
+    ['transfer', 20n, 0n],
+    ['reversal', -20n, 0n],
+  ]);
+});

@@ -43,12 +43,11 @@ function linesOf(shown: Shown<typeof explanation>) {
   return [
     `wallet ${addr}, ledger from ${from} to ${to}`,
     line('opening balance', opening),
-    ...movements.flatMap(({ kind, reason_type, entries, up, down }) =>
-      [up, down]
-        .filter((amount) => amount !== '0')
-        .map((amount) =>
-          line([kind, reason_type, `(${entries})`].filter(Boolean).join(' '), amount),
-        ),
+    ...movements.map(({ kind, reason_type, entries, up, down }) =>
+      line(
+        [kind, reason_type, `(${entries})`].filter(Boolean).join(' '),
+        [up, down].filter((amount) => amount !== '0').join(' '),
+      ),
     ),
     line('closing balance', closing),
     observed

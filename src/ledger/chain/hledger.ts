@@ -49,11 +49,20 @@ export function journalPosting(
   return `    ${account}  ${amount} ${COMMODITY} ${assertion} ${balance} ${COMMODITY}`;
 }
 
-/** One transaction. @param line of an exported ledger, parsed without loss */
+/** Without the commas, which end a tag. */
+export function namesOf(decidedBy: Json): string {
+  return String(decidedBy).replaceAll(', ', ' and ');
+}
+
+/**
+ * One transaction.
+ * @param line of an exported ledger, parsed without loss, with what became known of it later
+ */
 export function journalEntry(line: Line): string {
   const { id, batch_id, kind, operation_id, reason_type, reference, entries } = line;
   assert(Array.isArray(entries), 'a transaction has entries');
   const { recorded_at, effective_at, effective_basis, tx_app_no, tx_log_no, reverses } = line;
+  const { drift_id, reason, decided_by } = line;
   const tags = {
     transaction: id,
     batch: batch_id,
@@ -62,6 +71,9 @@ export function journalEntry(line: Line): string {
     tx: tx_log_no && (tx_app_no === null ? tx_log_no : `${tx_app_no}/${tx_log_no}`),
     reverses,
     reference,
+    drift: drift_id,
+    decided_by: decided_by && namesOf(decided_by),
+    reason,
   };
   return journalTransaction({
     date: `${dayOf(recorded_at)}=${dayOf(effective_at)}`,

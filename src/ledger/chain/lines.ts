@@ -130,6 +130,24 @@ export async function listLateNumbers(
   return new Map(rows.map(({ id, app, log }) => [id, { tx_app_no: app, tx_log_no: log }]));
 }
 
+/** What people decided of the drifts that bookings and their reversals are of, by request. */
+export async function listBookings(
+  tx: Tx,
+  requestIds: readonly string[],
+): Promise<Map<string, { drift_id: string; reason: string | null; decided_by: string | null }>> {
+  if (requestIds.length === 0) return new Map();
+  const rows = await tx.sql<
+    { id: string; driftId: string; reason: string | null; decidedBy: string | null }[]
+  >`
+    select posting_request_id as id, drift_id, reason, decided_by from tallyhook.bookings
+    where posting_request_id = any(${requestIds as string[]}::text[])`;
+  return new Map(
+    rows.map(({ id, driftId, reason, decidedBy }) => {
+      return [id, { drift_id: driftId, reason, decided_by: decidedBy }];
+    }),
+  );
+}
+
 async function listMovements(
   tx: Tx,
   after: bigint,

@@ -8,7 +8,7 @@ import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends.ts';
 import { journalEntry, journalHead } from './hledger.ts';
-import { listAccountsOff, listLateNumbers, readLinks, setReadOnly } from './lines.ts';
+import { listAccountsOff, listBookings, listLateNumbers, readLinks, setReadOnly } from './lines.ts';
 import type { ChainRow, Link } from './link.ts';
 import { type Anchor, type Verdict, Walk } from './walk.ts';
 
@@ -75,8 +75,15 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
       no === null && typeof id === 'string' ? [id] : [],
     );
     const numbers = await listLateNumbers(tx, unnumbered);
-    for (const line of lines)
-      yield `\n${journalEntry({ ...line, ...numbers.get(String(line.operation_id)) })}`;
+    const requests = lines.flatMap(({ posting_request_id: id }) =>
+      typeof id === 'string' ? [id] : [],
+    );
+    const bookings = await listBookings(tx, requests);
+    for (const line of lines) {
+      const late = numbers.get(String(line.operation_id));
+      const booking = bookings.get(String(line.posting_request_id));
+      yield `\n${journalEntry({ ...line, ...late, ...booking })}`;
+    }
     count += transactions.length;
     head = headOf(chain);
     onProgress(chain.batchId, chain.lastTransaction);

@@ -100,13 +100,13 @@ export async function listMovements(
   const { sql } = db;
   const { before } = page;
   return sql<ShownMovement[]>`
-    select m.id as seq, m.kind, m.from_addr, m.to_addr,
+    select m.id as seq, m.kind, coalesce(m.from_addr, f.addr) as from_addr, m.to_addr,
       coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
         where o.id = m.operation_id)) as tx_hash,
       m.operation_id, m.reverses, m.not_before, m.effective_at, m.effective_basis, m.recorded_at
-    from tallyhook.nft_movements m
-    where contract_id = ${token.contractId.toString()}::numeric
-      and token_id = ${token.tokenId.toString()}::numeric
+    from tallyhook.nft_movements m left join tallyhook.burned_from f on f.id = m.id
+    where m.contract_id = ${token.contractId.toString()}::numeric
+      and m.token_id = ${token.tokenId.toString()}::numeric
       ${before === undefined ? sql`` : sql`and m.id < ${before.toString()}::bigint`}
     order by m.id desc limit ${page.limit}`;
 }
@@ -118,6 +118,7 @@ export async function listMovementsOf(
   limit: number,
 ): Promise<Pick<ShownMovement, 'kind' | 'fromAddr' | 'toAddr' | 'recordedAt'>[]> {
   return sql<ShownMovement[]>`
-    select kind, from_addr, to_addr, recorded_at from tallyhook.nft_movements
-    where operation_id = ${operationId} order by posting desc limit ${limit}`;
+    select m.kind, coalesce(m.from_addr, f.addr) as from_addr, m.to_addr, m.recorded_at
+    from tallyhook.nft_movements m left join tallyhook.burned_from f on f.id = m.id
+    where m.operation_id = ${operationId} order by m.posting desc limit ${limit}`;
 }

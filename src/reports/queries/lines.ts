@@ -109,6 +109,7 @@ export async function listLines(
   >`
     with page as (
       select t.id, coalesce(o.kind, t.kind) as kind, t.reason_type, t.posting, t.operation_id,
+        t.posting_request_id,
         t.reference, coalesce(t.tx_app_no, o.tx_app_no) as tx_app_no,
         coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no, t.effective_at, t.effective_basis,
         t.recorded_at, t.reverses, o.amount, o.fee_amount
@@ -126,8 +127,12 @@ export async function listLines(
       case when t.amount is null then 0 else 2 * (t.posting % 2) - 1 end as operations,
       coalesce((2 * (t.posting % 2) - 1) * t.amount,
         case when t.reverses is null then e.moved else -e.moved end) as amount,
-      coalesce((2 * (t.posting % 2) - 1) * t.fee_amount, 0) as fees, e.accounts, e.changes
+      coalesce((2 * (t.posting % 2) - 1) * t.fee_amount, 0) as fees, e.accounts, e.changes,
+      b.drift_id, b.reason, b.decided_by
     from page t
+    left join lateral (
+      select k.drift_id, k.reason, k.decided_by from tallyhook.bookings k
+      where k.posting_request_id = t.posting_request_id offset 0) b on true
     cross join lateral (
       select sum(x.amount) filter (where x.amount > 0) as moved,
         array_agg(a.name order by x.line) as accounts,

@@ -5,7 +5,12 @@
  * are those of UTC.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import { COMMODITY_LINE, journalPosting, journalTransaction } from '../../ledger/ledger.ts';
+import {
+  COMMODITY_LINE,
+  journalPosting,
+  journalTransaction,
+  namesOf,
+} from '../../ledger/ledger.ts';
 import { numberOf, type Report, type ReportLine } from '../../resources/reports/report.ts';
 import type { ReportLines } from '../queries/lines.ts';
 
@@ -64,6 +69,9 @@ function transactionOf(line: ReportLine, postings: readonly string[]): string {
       tx: numberOf(line.txAppNo, line.txLogNo),
       reverses,
       reference,
+      drift: line.driftId,
+      decided_by: line.decidedBy && namesOf(line.decidedBy),
+      reason: line.reason,
     },
   })}\n`;
 }

@@ -22,6 +22,17 @@ export const TRANSACTION_KINDS = [
   'reversal',
 ] as const;
 
+/** Of a posting that books a drift. */
+export const bookingFields = {
+  drift_id: nullable(
+    id('drf', 'The drift that it books, or whose booking it reverses; null for any other'),
+  ),
+  reason: nullable(text('Why people decided that, as the proposer wrote it')),
+  decided_by: nullable(
+    text('Who decided it: the owner that proposed it, then those that approved it'),
+  ),
+};
+
 export const account = resource('Account', {
   account: text(
     'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances ' +
@@ -40,6 +51,7 @@ export const transaction = resource(
     id: digits('The transaction; numbered from 1 without gaps', { title: 'Number' }),
     batch_id: digits(),
     kind: oneOf(TRANSACTION_KINDS),
+    ...bookingFields,
     operation_id: nullable(id('op', 'The write that it posts; null for openings and bookings')),
     reverses: nullable(digits('The transaction that this one reverses')),
     reason_type: nullable(

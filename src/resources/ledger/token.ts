@@ -41,7 +41,11 @@ export const tokenMovement = resource(
       [...MOVE_KINDS, 'reversal'] as const,
       'An opening is of a token that existed when it became known',
     ),
-    from_addr: nullable(address('Owner before', { title: 'From' })),
+    from_addr: nullable(
+      address('Owner before; of a burn the one that the movements before it say', {
+        title: 'From',
+      }),
+    ),
     to_addr: nullable(address('Owner after', { title: 'To' })),
     tx_hash: nullable(
       hash(

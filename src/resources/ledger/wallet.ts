@@ -93,6 +93,10 @@ export const statementLine = resource(
     operation_id: nullable(id('op')),
     counterparty: list(text(), 'The other accounts of the transaction', { title: 'With' }),
     amount: amount(),
+    fee: amount(
+      'Part of an outgoing amount that is the fee of the write; negative where a reversal ' +
+        'returns it, else 0',
+    ),
     balance_after: amount(),
   },
   {
@@ -104,6 +108,7 @@ export const statementLine = resource(
       'tx_log_no',
       'reference',
       'amount',
+      'fee',
       'balance_after',
     ],
   },

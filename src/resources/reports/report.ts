@@ -14,6 +14,7 @@ import {
   oneOf,
   text,
 } from '../fields.ts';
+import { bookingFields } from '../ledger/ledger.ts';
 import { type Row, resource, type Shown } from '../resource.ts';
 import { reconciliation, VERDICTS } from './content.ts';
 
@@ -98,6 +99,7 @@ export const reportLine = resource(
     tx_log_no: nullable(digits()),
     entries: list(object({ account: text(), amount: amount() })),
     reference: nullable(text()),
+    ...bookingFields,
     reverses: nullable(digits('The transaction that it reverses')),
     effective_basis: text(),
     recorded_at: instant(),

@@ -141,11 +141,18 @@ function observationPosition(text: string) {
 /** One line, or two when the wallet paid itself. */
 function statementLines(transaction: Transaction, account: string): Row<typeof statementLine>[] {
   const isOwn = (name: string) => addressKey(name) === addressKey(account);
-  const { id: transactionId, entries } = transaction;
+  const { id: transactionId, entries, reverses, fee } = transaction;
+  const feeOf = (amount: bigint) => {
+    if (amount > 0n === (reverses === null)) return 0n;
+    return reverses === null ? fee : -fee;
+  };
   const counterparty = entries.flatMap((entry) => (isOwn(entry.account) ? [] : [entry.account]));
   return entries
     .filter((entry) => isOwn(entry.account))
-    .map((entry) => ({ ...transaction, ...entry, transactionId, counterparty }));
+    .map((entry) => {
+      const line = { ...transaction, ...entry, transactionId, counterparty };
+      return { ...line, fee: feeOf(entry.amount) };
+    });
 }
 
 /** Balance and status are null in a record that has none. */
