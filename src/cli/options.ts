@@ -22,6 +22,9 @@ export function withRemote(command: Command, key: string): Command {
     .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
 }
 
+/** Of an option that every command with CSV has. */
+export const NO_BOM = 'CSV without the mark of UTF-8 that spreadsheets need';
+
 /** The value of an option such as `--from`. @throws Failure `bad_setting` with an example */
 export function instantOf(option: string, text: string | undefined): Instant | undefined {
   if (text === undefined) return undefined;

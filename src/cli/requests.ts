@@ -9,8 +9,8 @@ import type { freeze } from '../resources/admin/status.ts';
 import type { replay } from '../resources/delivery/delivery.ts';
 import { FORMATS, type ReportFormat } from '../resources/reports/report.ts';
 import type { Shown } from '../resources/resource.ts';
-import { bytesFromDaemon, callDaemon, type Remote } from './api/remote.ts';
-import { exit, withExamples, withRemote } from './options.ts';
+import { bytesFromDaemon, callDaemon, type Remote, withQuery } from './api/remote.ts';
+import { exit, NO_BOM, withExamples, withRemote } from './options.ts';
 
 export function addRequests(program: Command): void {
   withExamples(
@@ -23,7 +23,8 @@ export function addRequests(program: Command): void {
           .choices(['json', 'csv', 'csv-zip', 'xlsx', 'html', 'hledger'])
           .default('json'),
       )
-      .option('--out <file>', 'write to this file instead of standard output'),
+      .option('--out <file>', 'write to this file instead of standard output')
+      .option('--no-bom', NO_BOM),
     'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z --format html',
     'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
       '    --format xlsx --out november.xlsx',
@@ -64,9 +65,9 @@ export function addRequests(program: Command): void {
 }
 
 async function createReport(
-  options: Remote & { from: string; to: string; format: ReportFormat; out?: string },
+  options: Remote & { from: string; to: string; format: ReportFormat; out?: string; bom: boolean },
 ): Promise<number> {
-  const { from, to, format, out } = options;
+  const { from, to, format, out, bom } = options;
   const { isText, extension } = FORMATS[format];
   if (!isText && !out)
     throw new Failure('bad_setting', `${format} needs a file: --out report.${extension}`);
@@ -78,10 +79,10 @@ async function createReport(
   const { id } = parseJson(created) as { id: string };
   const { bytes: report } = await bytesFromDaemon(options, {
     method: 'GET',
-    path: `/api/reports/${id}?format=${encodeURIComponent(format)}`,
+    path: withQuery(`/api/reports/${id}`, { format, bom: bom ? undefined : '0' }),
     accept: '*/*',
   });
-  if (!out) printLine(report.toString());
+  if (!out) process.stdout.write(report);
   else
     await writeFile(out, report).catch(() => {
       throw new Failure('bad_setting', `${out} cannot be written; the report is ${id}`);

@@ -3,15 +3,15 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
-import { csvCell } from '../kernel/csv.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
-import { TARGET_COLUMNS, type watch } from '../resources/admin/watch.ts';
+import { TARGET_COLUMNS, watch } from '../resources/admin/watch.ts';
+import { csvHead, csvRow } from '../resources/cells.ts';
 import type { Shown } from '../resources/resource.ts';
 import type { watchLine } from '../resources/results.ts';
 import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from './api/remote.ts';
-import { exit, withExamples, withRemote } from './options.ts';
+import { exit, NO_BOM, withExamples, withRemote } from './options.ts';
 
 const KEY = 'key with the scope manage';
 
@@ -57,6 +57,7 @@ export function addWatches(program: Command): void {
     withRemote(group.command('list'), 'key with the scope read')
       .description('list the watches, oldest first')
       .option('--csv', 'print CSV, as import takes it')
+      .option('--no-bom', NO_BOM)
       .option('--json', 'print JSON'),
     'npx tallyhook watches list --csv > watches.csv',
   ).action((options) => exit(listWatches(options)));
@@ -149,21 +150,32 @@ async function removeWatches(
 
 type Watch = Shown<typeof watch>;
 
-async function listWatches(options: Remote & { csv?: true; json?: true }): Promise<number> {
+async function listWatches(
+  options: Remote & { csv?: true; bom: boolean; json?: true },
+): Promise<number> {
   const path = '/api/watches';
   if (options.json) {
     printLine(jsonText({ data: await listAll<Watch>(options, path) }));
     return 0;
   }
-  if (options.csv) printLine(TARGET_COLUMNS.join(','));
+  if (options.csv) process.stdout.write(csvHead(TARGET_COLUMNS, options.bom));
   for await (const page of pagesOf<Watch>(options, path))
-    for (const { kind, addr, contract_id: contract, token_id: token, ...watch } of page) {
-      const name = addr ?? [contract, token].filter((id) => id !== null).join(' ');
-      const cells = [kind, addr, contract, token].map((cell) => csvCell(cell ?? '')).join(',');
-      const { created_at: at, created_by: by } = watch;
-      printLine(options.csv ? cells : `${at}  ${watch.id}  ${kind} ${name}  by ${by}`);
+    for (const row of page) {
+      if (options.csv) process.stdout.write(targetRow(row));
+      else printLine(lineOf(row));
     }
   return 0;
+}
+
+function targetRow(row: Watch): string {
+  return csvRow(
+    TARGET_COLUMNS.map((name) => ({ kind: watch.fields[name].kind, value: row[name] })),
+  );
+}
+
+function lineOf({ id, kind, addr, contract_id, token_id, created_at, created_by }: Watch): string {
+  const name = addr ?? [contract_id, token_id].filter((one) => one !== null).join(' ');
+  return `${created_at}  ${id}  ${kind} ${name}  by ${created_by}`;
 }
 
 function formatOf(file: string): string {

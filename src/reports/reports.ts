@@ -41,7 +41,7 @@ import {
   listLines,
   readLines,
 } from './queries/lines.ts';
-import { RENDERERS } from './render/formats.ts';
+import { RENDERERS, type ShownAs } from './render/formats.ts';
 import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
@@ -101,7 +101,11 @@ export interface Reports {
   /** @throws Failure `not_found` */
   getReport(id: string): Promise<Report>;
   /** @throws Failure `not_found`, `conflict` when it has too many lines for the format */
-  renderReport(id: string, format: ReportFormat): Promise<string | Uint8Array<ArrayBuffer>>;
+  renderReport(
+    id: string,
+    format: ReportFormat,
+    shown?: Pick<ShownAs, 'bom'>,
+  ): Promise<string | Uint8Array<ArrayBuffer>>;
   /**
    * The transactions behind the totals of a report, in the order in which they took effect. Those
    * of a kind and reason sum to its movements.
@@ -190,14 +194,13 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
       return writeDueFiles(db, { ...files, shown: settings }, now, signal);
     },
     getReport: (id) => getReport(db, id),
-    async renderReport(id, format) {
+    async renderReport(id, format, shown) {
       const report = await getReport(db, id);
       const { lines, render } = RENDERERS[format];
-      return render(
-        report,
-        await readOnly((tx) => readLines(tx, report, lines, settings)),
-        settings,
-      );
+      return render(report, await readOnly((tx) => readLines(tx, report, lines, settings)), {
+        ...settings,
+        ...shown,
+      });
     },
     async listLines(id, filter, page) {
       const report = await getReport(db, id);

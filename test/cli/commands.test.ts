@@ -52,7 +52,7 @@ const run = (...args: string[]) => runWith({}, ...args);
 
 describe('tallyhook export operations', () => {
   it('writes every operation once, in the columns of finance_v1.operations', async () => {
-    const { code, err } = await run('export', 'operations', '--out', 'all.csv');
+    const { code, err } = await run('export', 'operations', '--no-bom', '--out', 'all.csv');
     const total = HUGE * BigInt(COUNT);
     const counted = `${COUNT} operations, amounts ${total} in total\n`;
     expect({ code, err }).toEqual({ code: 0, err: counted });
@@ -69,8 +69,9 @@ describe('tallyhook export operations', () => {
 
   it('writes exact amounts, and no cell that a spreadsheet would run as a formula', async () => {
     const { out } = await run('export', 'operations');
+    expect(out.startsWith('\ufeffoperation_id,')).toBe(true);
     expect(out).toContain(`,${HUGE},1,`);
-    for (const cell of ["'=1+1", "'+49 30", "'@home", '-5', '"a ""quoted"", one\nand more"'])
+    for (const cell of ["'=1+1", "'+49 30", "'@home", "'-5", '"a ""quoted"", one\nand more"'])
       expect(out).toContain(`,${cell},`);
   });
 
@@ -118,7 +119,7 @@ describe('tallyhook export lines', () => {
     const { code, out, err } = await run('export', 'lines', id, '--kind', 'transfer');
     expect({ code, err }).toEqual({ code: 0, err: `1 lines, amounts ${HUGE} in total\n` });
     const [head = '', row = ''] = out.split('\r\n');
-    expect(head).toMatch(/^effective_at,.*,payer,payee,reference/);
+    expect(head).toMatch(/^\ufeffeffective_at,.*,payer,payee,reference/);
     expect(row.toLowerCase()).toContain(`,transfer,,1,${HUGE},1,op_`);
     const [payer, payee] = [ADDR_A, ADDR_B].map((addr) => `wallet:${addr.toLowerCase()}`);
     expect(row.toLowerCase()).toContain(`,${payer},${payee} fees,`);

@@ -52,7 +52,10 @@ describe('tallyhook watches', () => {
     expect(added.code).toBe(0);
     expect((await run(['watch', 'wallet', ADDR_A])).out).toMatch(/^Watching wallet .* as wat_/);
     const { out } = await run(['watches', 'list', '--csv']);
-    expect(out).toBe(`kind,addr,contract_id,token_id\ntoken,,1,42\nwallet,${ADDR_A},,\n`);
+    const lines = ['kind,addr,contract_id,token_id', 'token,,1,42', `wallet,${ADDR_A},,`];
+    const csv = lines.map((line) => `${line}\r\n`).join('');
+    expect(out).toBe(`\ufeff${csv}`);
+    expect((await run(['watches', 'list', '--csv', '--no-bom'])).out).toBe(csv);
     const listed = (await run(['watches', 'list'])).out;
     expect(listed).toMatch(/wat_\S+ {2}token 1 42 {2}by owner of manage read\n/);
     const { data } = JSON.parse((await run(['watches', 'list', '--json'])).out);

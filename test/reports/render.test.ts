@@ -1,7 +1,6 @@
 /** The formats of a report: JSON with its hash, safe CSV, a workbook, self-contained HTML. */
 import { unzipSync } from 'fflate';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { csvCell } from '../../src/kernel/csv.ts';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import {
@@ -11,6 +10,7 @@ import {
   renderXlsx,
 } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
+import { csvCell } from '../../src/resources/cells.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, HUGE, useWorld } from './world.ts';
 
@@ -32,7 +32,8 @@ beforeAll(async () => {
 });
 
 /** RFC 4180, read back. */
-function readCsv(text: string): string[][] {
+function readCsv(file: string): string[][] {
+  const text = file.replace(/^\ufeff/, '');
   const cells = [...text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)];
   const rows: string[][] = [[]];
   for (const [, quoted, plain, end] of cells) {
@@ -56,8 +57,11 @@ describe('XLSX', () => {
   it('The workbook has a sheet per section, and every text and every figure of the CSV', async () => {
     const files = unzipSync(await renderXlsx(report, NO_LINES));
     const [head = [], ...rows] = readCsv(renderCsv(report, NO_LINES));
+    const days = (iso: string) => Math.floor(Date.parse(iso) / 1000) / 86_400 + 25_569;
     const shown = (cell: string) =>
-      cell.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z/g, '$1 $2');
+      /^\d{4}-\d\d-\d\dT\S+Z$/.test(cell)
+        ? `<v>${days(cell)}</v>`
+        : cell.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z/g, '$1 $2');
     const sections = [...new Set(rows.map(([section]) => section))];
     const named = [...text(files['xl/workbook.xml']).matchAll(/<sheet [^>]*name="([^"]*)"/g)];
     expect(named.map(([, name]) => name)).toEqual(sections);
@@ -97,8 +101,13 @@ describe('CSV', () => {
 
   it.each([
     ['=1', "'=1"],
-    ['  +1', "  '+1"],
-    ['-5', '-5'],
+    ['  +1', `"  '+1"`],
+    ['-5', "'-5"],
+    ['-0', "'-0"],
+    ['007', '"007"'],
+    ['1E5', '"1E5"'],
+    [' 12', '" 12"'],
+    ['12 ', '"12 "'],
     ['-5-1', "'-5-1"],
     ['a;=cmd()', `"a;'=cmd()"`],
     ['a; "=cmd()', `"a; ""'=cmd()"`],
@@ -109,7 +118,24 @@ describe('CSV', () => {
     ['{"a":[1,-2]}', '"{""a"":[1,-2]}"'],
     ['a-b=c', 'a-b=c'],
   ])('CSV writes %j as %j, of which no part runs as a formula', (text, cell) => {
-    expect(csvCell(text)).toBe(cell);
+    expect(csvCell({ kind: 'text', value: text })).toBe(cell);
+  });
+
+  it('A number in CSV is as it is, whatever its sign', () => {
+    expect(csvCell({ kind: 'amount', value: '-5' })).toBe('-5');
+    expect(csvCell({ kind: 'count', value: -5 })).toBe('-5');
+  });
+
+  it('CSV begins with the mark of UTF-8, unless it is not wanted', () => {
+    const files = (bom?: boolean) => [
+      renderCsv(report, NO_LINES, { bom }),
+      ...Object.values(unzipSync(renderCsvZip(report, NO_LINES, { bom }))).map((bytes) =>
+        Buffer.from(bytes).toString(),
+      ),
+    ];
+    expect(files().filter((file) => !file.startsWith('\ufeff'))).toEqual([]);
+    expect(files(false).filter((file) => /^\ufeff/.test(file))).toEqual([]);
+    expect(files().map((file) => file.slice(1))).toEqual(files(false));
   });
 
   it('CSV escapes formulas and quotes, and leaves negative numbers unchanged', () => {

@@ -9,12 +9,12 @@ import { numberPosition, paging } from '../../src/api/http/pages.ts';
 import { makeRouter } from '../../src/api/http/router.ts';
 import { filtersOf } from '../../src/api/http/schemas.ts';
 import { lineOf } from '../../src/cli/api/table.ts';
-import { csvRow } from '../../src/kernel/csv.ts';
-import { workbookOf } from '../../src/reports/render/formats.ts';
+import { workbookOf } from '../../src/reports/render/workbook.ts';
+import { csvHead, csvRow } from '../../src/resources/cells.ts';
 import { instant, text } from '../../src/resources/fields.ts';
 import { period } from '../../src/resources/ledger/period.ts';
 import { columnsOf, linesOf } from '../../src/resources/reports/sections.ts';
-import { cellText, resource, type Shown } from '../../src/resources/resource.ts';
+import { resource, type Shown } from '../../src/resources/resource.ts';
 import { useApi } from '../api/rig.ts';
 
 const api = useApi();
@@ -88,12 +88,16 @@ it('A field added to a definition appears in API, document, commands, console, C
   });
   const lines = linesOf(cells, data);
   const heads = cells.map(({ name }) => name);
-  const rows = lines.map((line) => heads.map((head) => cellText(line[head]?.value)));
-  expect([heads, ...rows].map(csvRow).join('')).toBe(
+  const rows = lines.map((line) => csvRow(heads.map((head) => line[head])));
+  expect([csvHead(heads, false), ...rows].join('')).toBe(
     'id,auditor,audited_at\r\nper_1,kim,2026-01-01T00:00:00.000Z\r\n',
   );
-  const book = await workbookOf([{ name: 'periods', columns: heads, lines }], 'Asia/Seoul');
+  const book = await workbookOf(
+    [{ name: 'periods', columns: heads, lines, sums: [] }],
+    'Asia/Seoul',
+  );
   const sheet = Object.values(unzipSync(book)).map((bytes) => Buffer.from(bytes).toString());
   expect(sheet.join('')).toContain('audited_at (Asia/Seoul)');
-  expect(sheet.join('')).toContain('2026-01-01 09:00:00');
+  // 2026-01-01 09:00, in days since 1899-12-30.
+  expect(sheet.join('')).toContain('<v>46023.375</v>');
 });

@@ -1,7 +1,8 @@
 /** What the API answers, as lines of a terminal. */
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { cellText, columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
+import { cellText } from '../../resources/cells.ts';
+import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 
 /** What others wrote, such as a receiver or a creator of tokens, must not steer the terminal. */
 export function shownText(value: unknown): string {

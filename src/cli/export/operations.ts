@@ -7,13 +7,14 @@ import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { isoText, systemClock } from '../../kernel/clock.ts';
-import { csvRow } from '../../kernel/csv.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
+import { csvHead, csvRow } from '../../resources/cells.ts';
+import { type Fields, text } from '../../resources/fields.ts';
 import { operationExport } from '../../resources/operations/operation.ts';
-import { LINE_COLUMNS, partiesOf, type reportLine } from '../../resources/reports/report.ts';
-import { cellText, type Shown } from '../../resources/resource.ts';
+import { LINE_COLUMNS, partiesOf, reportLine } from '../../resources/reports/report.ts';
+import type { Shown } from '../../resources/resource.ts';
 import { pagesOf, type Remote, withQuery } from '../api/remote.ts';
-import { exit, saveFile, withExamples, withRemote } from '../options.ts';
+import { exit, NO_BOM, saveFile, withExamples, withRemote } from '../options.ts';
 
 export const EXAMPLES = [
   'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
@@ -31,7 +32,8 @@ export function addDaemonExports(group: Command): void {
       .addOption(
         new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
       )
-      .option('--out <file>', 'write to this file instead of standard output'),
+      .option('--out <file>', 'write to this file instead of standard output')
+      .option('--no-bom', NO_BOM),
     ...EXAMPLES,
   ).action((options) => exit(exportOperations(options)));
   withExamples(
@@ -44,7 +46,8 @@ export function addDaemonExports(group: Command): void {
       .addOption(
         new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
       )
-      .option('--out <file>', 'write to this file instead of standard output'),
+      .option('--out <file>', 'write to this file instead of standard output')
+      .option('--no-bom', NO_BOM),
     'npx tallyhook export lines rep_… --kind give --reason welcome --out welcome.csv',
   ).action((report, options) => exit(exportLines(report, options)));
 }
@@ -54,6 +57,7 @@ const PROGRESS_EVERY = 10_000;
 interface ExportOptions extends Remote {
   kind?: string;
   format: 'csv' | 'ndjson' | 'json';
+  bom: boolean;
   out?: string;
 }
 
@@ -75,6 +79,7 @@ interface Export {
   path: string;
   query: Record<string, string | undefined>;
   columns: readonly string[];
+  fields: Fields;
   what: string;
   /** Fields that are only in CSV. */
   more?: (row: Row) => Row;
@@ -90,6 +95,7 @@ function exportOperations(options: OperationOptions): Promise<number> {
     path: '/api/operations',
     query,
     columns: operationExport.columns,
+    fields: operationExport.fields,
     what: 'operations',
   });
 }
@@ -101,13 +107,14 @@ function exportLines(id: string, options: LineOptions): Promise<number> {
     path: `/api/reports/${encodeURIComponent(id)}/lines`,
     query: { kind, account, reason_type: reason },
     columns: LINE_COLUMNS,
+    fields: { ...reportLine.fields, payer: text(), payee: text() },
     what: 'lines',
     more: (row) => partiesOf(row as Shown<typeof reportLine>),
   });
 }
 
 async function exportRows(options: ExportOptions, of: Export): Promise<number> {
-  const texts = Readable.from(format(options.format, fetchRows(options, of), of));
+  const texts = Readable.from(format(options, fetchRows(options, of), of));
   if (options.out === undefined) await pipeline(texts, standardOutput());
   else await saveFile(options.out, texts);
   return 0;
@@ -135,24 +142,20 @@ async function* fetchRows(remote: Remote, { path, query, what }: Export): AsyncG
 }
 
 async function* format(
-  name: ExportOptions['format'],
+  { format, bom }: ExportOptions,
   rows: AsyncGenerator<Row>,
-  { columns, more = () => ({}) }: Export,
+  { columns, fields, more = () => ({}) }: Export,
 ): AsyncGenerator<string> {
-  if (name === 'csv') yield csvRow(columns);
-  if (name === 'json') yield '{"data":[';
+  if (format === 'csv') yield csvHead(columns, bom);
+  if (format === 'json') yield '{"data":[';
   let isFirst = true;
   for await (const row of rows) {
-    const cells = { ...row, ...more(row) };
-    if (name === 'csv') yield csvRow(columns.map((column) => cellOf(cells[column])));
-    else if (name === 'ndjson') yield `${jsonText(row)}\n`;
+    const values = { ...row, ...more(row) };
+    const cellOf = (name: string) => ({ kind: fields[name]?.kind ?? 'text', value: values[name] });
+    if (format === 'csv') yield csvRow(columns.map(cellOf));
+    else if (format === 'ndjson') yield `${jsonText(row)}\n`;
     else yield `${isFirst ? '\n' : ',\n'}${jsonText(row)}`;
     isFirst = false;
   }
-  if (name === 'json') yield '\n]}\n';
-}
-
-/** Fields with members, such as the error of a rejected write, have no column. */
-function cellOf(value: Json | undefined): string {
-  return typeof value === 'object' ? '' : cellText(value);
+  if (format === 'json') yield '\n]}\n';
 }

@@ -1,31 +1,37 @@
 /**
- * How each format of a report is rendered: JSON and the tables here, the page for print in
- * `html.ts`, the journal of hledger in `journal.ts`.
+ * How each format of a report is rendered: JSON and CSV here, the workbook in `workbook.ts`, the
+ * page for print in `html.ts`, the journal of hledger in `journal.ts`.
  */
 import { strToU8, zipSync } from 'fflate';
-import writeWorkbook, { type SheetData } from 'write-excel-file/node';
-import { csvRow } from '../../kernel/csv.ts';
 import { canonicalJson } from '../../kernel/json.ts';
+import { type Cell, csvHead, csvRow } from '../../resources/cells.ts';
 import {
   type Report,
   type ReportFormat,
   reportLine,
   reportWithContent,
 } from '../../resources/reports/report.ts';
-import { type Cell, COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
-import { cellText } from '../../resources/resource.ts';
+import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
 import { shower } from '../../resources/show.ts';
 import type { LinesNeeded, ReportLines } from '../queries/lines.ts';
 import { renderHtml } from './html.ts';
 import { renderJournal } from './journal.ts';
 import { localText } from './local-time.ts';
+import { ABOUT_FIGURES, workbookOf } from './workbook.ts';
+
+/** How a report is shown, beside its content. */
+export interface ShownAs {
+  consoleUrl?: string | undefined;
+  /** Whether CSV begins with the mark of UTF-8; by default it does. */
+  bom?: boolean | undefined;
+}
 
 interface Renderer {
   lines: LinesNeeded;
   render(
     report: Report,
     lines: ReportLines,
-    shown: { consoleUrl?: string | undefined },
+    shown: ShownAs,
   ): string | Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
 }
 
@@ -58,23 +64,30 @@ function tablesOf(
   return sectionsOf(showReport(report), { listed: listed.map(showLine), total }, time);
 }
 
-/**
- * RFC 4180: one table with one line per figure, finding or account. Numbers are exact, although
- * spreadsheets round beyond 15 digits.
- */
-export function renderCsv(report: Report, lines: ReportLines): string {
-  const sections = tablesOf(report, lines);
-  const rows = sections.flatMap(({ name, lines }) =>
-    rowsOf(COLUMNS, lines).map((cells) => [name, ...cells]),
+/** One table with one line per figure, finding, account or transaction. Numbers are exact. */
+export function renderCsv(
+  report: Report,
+  lines: ReportLines,
+  { bom = true }: ShownAs = {},
+): string {
+  const rows = tablesOf(report, lines).flatMap(({ name, lines }) =>
+    lines.map((line) => {
+      return csvRow([text(name), ...COLUMNS.map((column) => line[column])]);
+    }),
   );
-  return [['section', ...COLUMNS], ...rows].map(csvRow).join('');
+  return [csvHead(['section', ...COLUMNS], bom), ...rows].join('');
 }
 
 /** A ZIP archive with one CSV per section; equal reports give equal bytes. */
-export function renderCsvZip(report: Report, given: ReportLines): Uint8Array<ArrayBuffer> {
+export function renderCsvZip(
+  report: Report,
+  given: ReportLines,
+  { bom = true }: ShownAs = {},
+): Uint8Array<ArrayBuffer> {
   const files = tablesOf(report, given).map(({ name, columns, lines }, index) => {
     const place = String(index + 1).padStart(2, '0');
-    const text = [columns, ...rowsOf(columns, lines)].map(csvRow).join('');
+    const rows = lines.map((line) => csvRow(columns.map((column) => line[column])));
+    const text = [csvHead(columns, bom), ...rows].join('');
     return [`${place}-${name.replaceAll(' ', '-')}.csv`, strToU8(text)];
   });
   // A ZIP has times without a zone; this is the one that the archive was made in, in UTC.
@@ -82,45 +95,14 @@ export function renderCsvZip(report: Report, given: ReportLines): Uint8Array<Arr
   return zipSync(Object.fromEntries(files), { mtime: made });
 }
 
-function rowsOf(columns: readonly string[], lines: Section['lines']): string[][] {
-  return lines.map((line) => columns.map((column) => cellText(line[column]?.value)));
-}
-
-/** A spreadsheet rounds longer numbers, so these are text. */
-const DIGITS_MAX = 15;
-const NUMBERS: readonly Cell['kind'][] = ['amount', 'count', 'number'];
-
 /** The sections of the CSV as a workbook. Instants are shown in the time zone of the report. */
 export function renderXlsx(report: Report, lines: ReportLines): Promise<Buffer> {
   const zone = report.content.time_zone;
-  const sections = tablesOf(report, lines, (iso) => localText(iso, zone));
-  return workbookOf(sections, zone);
+  const [head, ...sections] = tablesOf(report, lines, (iso) => localText(iso, zone));
+  const about = { item: text('figures'), detail: text(ABOUT_FIGURES) };
+  return workbookOf(head ? [{ ...head, lines: [...head.lines, about] }, ...sections] : [], zone);
 }
 
-/** A sheet for each section. */
-export function workbookOf(sections: readonly Section[], zone: string): Promise<Buffer> {
-  return writeWorkbook(sections.map((section) => sheetOf(section, zone))).toBuffer();
-}
-
-function sheetOf({ name, columns, lines }: Section, zone: string) {
-  const cells = columns.map((column) => lines.map((line) => cellOf(line[column], zone)));
-  const heads = columns.map((column) => {
-    const isTime = lines.every((line) => (line[column]?.kind ?? 'instant') === 'instant');
-    const value = isTime ? `${column} (${zone})` : column;
-    return { value, type: String, fontWeight: 'bold' } as const;
-  });
-  const data: SheetData = [heads, ...lines.map((_, i) => cells.map((column) => column[i] ?? null))];
-  const widths = cells.map((column) => {
-    const lengths = column.map((cell) => String(cell?.value ?? '').length + 2);
-    return { width: Math.min(60, Math.max(12, ...lengths)) };
-  });
-  return { sheet: name, data, columns: widths, stickyRowsCount: 1 };
-}
-
-function cellOf(cell: Cell | undefined, zone: string) {
-  if (!cell) return null;
-  const text = cellText(cell.value);
-  if (cell.kind === 'instant') return { value: localText(text, zone), type: String };
-  const isNumber = NUMBERS.includes(cell.kind) && text.replace('-', '').length <= DIGITS_MAX;
-  return isNumber ? { value: Number(text), type: Number } : { value: text, type: String };
+function text(value: string): Cell {
+  return { kind: 'text', value };
 }

@@ -1,6 +1,7 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
+import { cellText } from '../../resources/cells.ts';
 import type { Field } from '../../resources/fields.ts';
-import { cellText, columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
+import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 import { localText } from './local-time.ts';
 
 /** Text that is not escaped again. */

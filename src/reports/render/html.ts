@@ -7,6 +7,7 @@ import {
   type Finding,
   type FindingList,
   finding,
+  inOrder,
   wordsOf,
 } from '../../resources/reports/finding.ts';
 import type { Report } from '../../resources/reports/report.ts';
@@ -101,7 +102,7 @@ function findingsPart(title: string, list: FindingList, zone: string): Html {
     subject: (one: Finding) => {
       const words = wordsOf(one, (at) => localText(at, zone));
       return html`${words === null ? '' : html`<div>${words}</div>`}<code>${one.subject}</code>
-<div class="small">${evidenceText(one.evidence, zone)}</div>`;
+<div class="small">${evidenceText(inOrder(one.evidence), zone)}</div>`;
     },
   };
   const nothing = `There are no ${title.toLowerCase()}.`;

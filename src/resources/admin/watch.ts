@@ -12,7 +12,7 @@ const target = {
   contract_id: nullable(digits()),
   token_id: nullable(digits()),
 };
-export const TARGET_COLUMNS = Object.keys(target);
+export const TARGET_COLUMNS = Object.keys(target) as (keyof typeof target)[];
 
 export const watch = resource('Watch', {
   id: id('wat'),

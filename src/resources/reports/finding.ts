@@ -2,6 +2,7 @@
  * The findings of a report. A **break** is an error, or needs a decision by people; a report
  * without breaks is balanced. An **open item** may still resolve by itself, or is informative.
  */
+import type { Json } from '../../kernel/values.ts';
 import {
   amount,
   count,
@@ -128,6 +129,21 @@ export const findingList = {
   listed: list(object(finding), 'Most severe kinds first'),
 };
 export type FindingList = ShownOf<typeof findingList>;
+
+/** Sums of evidence as they are computed, from left to right. */
+const SUMS =
+  'name accounts opening prior_period incoming outgoing fees closing transaction posting ' +
+  'expected moved transactions found_transactions entries found_entries sum';
+const PLACES = SUMS.split(' ');
+
+/** Evidence with its sums in their order; a stored document has its members in another one. */
+export function inOrder(evidence: Json): Json {
+  if (evidence === null || typeof evidence !== 'object' || Array.isArray(evidence)) return evidence;
+  const placeOf = ([name]: [string, Json]) => PLACES.indexOf(name);
+  return Object.fromEntries(
+    Object.entries(evidence).toSorted((one, other) => placeOf(one) - placeOf(other)),
+  );
+}
 
 /** A token whose journal differs from what the service shows. */
 interface TokenFacts {

@@ -4,16 +4,14 @@
  * one name; any other field is a column by its own. Pure.
  */
 import { jsonText } from '../../kernel/json.ts';
+import type { Cell } from '../cells.ts';
 import { amount, count, type Fields, instant, type Kind, text } from '../fields.ts';
+import { bookingFields } from '../ledger/ledger.ts';
 import type { Shown } from '../resource.ts';
 import * as content from './content.ts';
-import { type Finding, finding, wordsOf } from './finding.ts';
+import { type Finding, finding, inOrder, wordsOf } from './finding.ts';
 import { numberOf, partiesOf, type reportLine, type reportWithContent } from './report.ts';
 
-export interface Cell {
-  kind: Kind;
-  value: unknown;
-}
 /** By the name of its column; what is not there has no cell. */
 type Line = Readonly<Record<string, Cell>>;
 export interface Section {
@@ -21,6 +19,8 @@ export interface Section {
   /** Those that it uses, in order. */
   columns: string[];
   lines: Line[];
+  /** The columns whose sums say something. */
+  sums: readonly string[];
 }
 
 interface Column {
@@ -75,11 +75,26 @@ const LINES = columnsOf(
     payer: text(),
     payee: text(),
     reference: text(),
+    ...bookingFields,
   },
   { kind: 'item', reason_type: 'detail', operations: 'count', effective_at: 'since' },
 );
 const { transaction: _, ...prior } = content.priorLine.fields;
 const PRIOR = columnsOf(prior, { account: 'item', operation_id: 'detail', effective_at: 'since' });
+
+const FLOWS = ['opening', 'prior_period', 'incoming', 'outgoing', 'fees', 'closing'];
+const COUNTED = ['count', 'amount', 'fees'];
+const SUMS: Readonly<Record<string, readonly string[]>> = {
+  movements: COUNTED,
+  'movements before': COUNTED,
+  'breaks by kind': ['count'],
+  'open items by kind': ['count'],
+  'roll-forward': ['count', ...FLOWS],
+  'own account': FLOWS,
+  'prior period': ['amount'],
+  'in transit': ['amount'],
+  lines: COUNTED,
+};
 
 /** All columns, in order; `section` is before them where sections share a table. */
 export const COLUMNS: readonly string[] = [
@@ -137,17 +152,15 @@ export function sectionsOf(
       { item: 'debit', amount: of.trial_balance.debit },
       { item: 'credit', amount: of.trial_balance.credit },
     ]),
-    movements: [
-      ...figures([{ item: 'all fees', fees: of.fees }]),
-      ...linesOf(MOVEMENTS, movements.listed),
-    ],
-    'movements before': [
-      ...figures(movements.before ? [{ item: 'all fees', fees: movements.before.fees }] : []),
-      ...linesOf(
-        MOVEMENTS,
-        movements.listed.flatMap(({ before, ...row }) => (before ? { ...row, ...before } : [])),
-      ),
-    ],
+    fees: figures([
+      { item: 'of the period', fees: of.fees },
+      ...(movements.before ? [{ item: 'of the period before', fees: movements.before.fees }] : []),
+    ]),
+    movements: linesOf(MOVEMENTS, movements.listed),
+    'movements before': linesOf(
+      MOVEMENTS,
+      movements.listed.flatMap(({ before, ...row }) => (before ? { ...row, ...before } : [])),
+    ),
     'breaks by kind': figures(breaks.by_kind.map(({ kind, count }) => ({ item: kind, count }))),
     break: findingLines(breaks.listed, time),
     'open items by kind': figures(open.by_kind.map(({ kind, count }) => ({ item: kind, count }))),
@@ -184,7 +197,7 @@ export function sectionsOf(
   };
   return Object.entries(all).flatMap(([name, lines]) => {
     const columns = COLUMNS.filter((column) => lines.some((line) => line[column]));
-    return lines.length > 0 ? [{ name, columns, lines }] : [];
+    return lines.length > 0 ? [{ name, columns, lines, sums: SUMS[name] ?? [] }] : [];
   });
 }
 
@@ -217,7 +230,7 @@ function findingLines(listed: readonly Finding[], time?: (iso: string) => string
   const rows = listed.map((one) => ({
     ...one,
     words: wordsOf(one, time),
-    evidence: jsonText(one.evidence),
+    evidence: jsonText(inOrder(one.evidence)),
   }));
   return linesOf(FINDINGS, rows);
 }
@@ -279,5 +292,7 @@ function lineRow(line: Shown<typeof reportLine>) {
 function leftOut({ id }: Report, { listed, total }: ListedLines): Line[] {
   const count = total - listed.length;
   const next = `npx tallyhook export lines ${id} --out lines.csv`;
-  return figures(count > 0 ? [{ item: 'not listed here', count, next }] : []);
+  // Not as a count, which is summed.
+  const detail = `${count} transactions`;
+  return figures(count > 0 ? [{ item: 'not listed here', detail, next }] : []);
 }

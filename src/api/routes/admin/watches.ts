@@ -314,7 +314,7 @@ function csvReader(): ReadLine {
 
 function readHeader(cells: string[] | undefined): string[] {
   const wrong = cells?.find(
-    (name, n) => !TARGET_COLUMNS.includes(name) || cells.indexOf(name) !== n,
+    (name, n) => !TARGET_COLUMNS.some((one) => one === name) || cells.indexOf(name) !== n,
   );
   if (cells && wrong === undefined) return cells;
   const columns = TARGET_COLUMNS.join(', ');

@@ -60,7 +60,13 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     summary: 'Read a report in the format of `format`, else of Accept, else as JSON',
     request: z.object({
       params: z.object({ id: idInput('rep') }),
-      query: z.strictObject({ format: z.enum(REPORT_FORMATS).optional() }),
+      query: z.strictObject({
+        format: z.enum(REPORT_FORMATS).optional(),
+        bom: z
+          .enum(['0', '1'])
+          .optional()
+          .openapi({ description: '0: CSV without the mark of UTF-8 that spreadsheets need' }),
+      }),
     }),
     responses: {
       200: {
@@ -80,7 +86,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
       const { id } = params;
       const format = query.format ?? acceptedFormat(c.req.header('accept'));
       const { mediaType, extension, isText } = FORMATS[format];
-      const rendered = await reports.renderReport(id, format);
+      const rendered = await reports.renderReport(id, format, { bom: query.bom !== '0' });
       if (format === 'json') return reply(c, String(rendered));
       const disposition = format === 'html' ? 'inline' : 'attachment';
       return c.body(rendered, 200, {

@@ -1,5 +1,6 @@
 /** The columns of a list of a resource, as its definition has them. */
-import { cellText, columnsOf, type Resource, type Shown } from '../../../resources/resource.ts';
+import { cellText } from '../../../resources/cells.ts';
+import { columnsOf, type Resource, type Shown } from '../../../resources/resource.ts';
 import { Amount, Code, Time, WalletLink } from './elements.ts';
 import { wordsOf } from './format.ts';
 import { html } from './html.ts';
