@@ -8,7 +8,7 @@ import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs.ts';
 import { answerProblems } from './http/problems.ts';
-import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
+import { makeRouter, type Router, TAGS } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
@@ -42,6 +42,14 @@ const DOCUMENT = {
     description:
       'Amounts and numbers of the service are decimal strings. Instants are RFC 3339 in UTC. ' +
       'Errors are problem documents (RFC 9457) with a stable code.',
+    contact: { name: 'Tallyhook', url: '/docs' },
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
+  servers: [{ url: '/', description: 'The daemon that serves this document' }],
+  tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+  externalDocs: {
+    description: 'Writes to the service itself, under /v1: what the gateway adds to them',
+    url: '/docs#gateway',
   },
 };
 
@@ -58,11 +66,6 @@ export function makeApi(deps: ApiDeps): Api {
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');
   if (!roles.includes('gateway')) refusePath(app, '/v1/*', 'gateway');
-  app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
-  });
   app.doc31('/api/openapi.json', DOCUMENT);
   if (roles.includes('api')) addDocs(app);
   return app;

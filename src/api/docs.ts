@@ -57,7 +57,7 @@ export function docsPage(document: object, url: string): Html {
     Object.entries(methods).map(([method, operation]): Route => ({ method, path, operation })),
   );
   const tags = [...new Set(routes.map(tagOf))];
-  const parts = [...tags, 'webhooks', 'schemas'];
+  const parts = ['gateway', ...tags, 'webhooks', 'schemas'];
   const { schemas } = components;
   const context = { url, schemas };
   return html`<!doctype html>
@@ -80,8 +80,8 @@ ${parts.map((part) => html`<a href="#${part}">${part}</a> `)}</div></nav></heade
 <p class="lead">${info.description}</p>
 <p>A request has the header <code>Authorization: Bearer thk_…</code> with a key of the scope that
 its operation names; <code>npx tallyhook keys create</code> makes one. Lists answer
-<code>{"data": […], "next_cursor": …}</code>; the next page is <code>?cursor=</code> with it. Writes
-to the service itself go to <code>/v1/…</code>, as the service describes them.</p>
+<code>{"data": […], "next_cursor": …}</code>; the next page is <code>?cursor=</code> with it.</p>
+${gatewayPart()}
 ${tags.map((tag) =>
   tagPart(
     tag,
@@ -103,6 +103,37 @@ ${Object.entries(schemas).map(([name, schema]) => schemaPart(name, schema))}
 </html>`;
 }
 
+/** What an app may send to the service's own paths beside what the service describes, and gets. */
+const GATEWAY: [header: string, meaning: string][] = [
+  ['Authorization', 'Bearer thk_…; or the token of your own, with the key in Tallyhook-Key'],
+  [
+    'Idempotency-Key',
+    'Up to 255 printable characters, as they are or as a quoted string with the escapes \\" and ' +
+      '\\\\, which is the same key. The same request with the same key gets the first answer',
+  ],
+  ['Tallyhook-Reference', 'Your name of the write, up to 255 printable characters'],
+  ['Prefer', 'respond-async: a write that cannot be sent now is queued and answered with 202'],
+  ['Tallyhook-Expires', 'Until when it may wait, RFC 3339'],
+  ['Tallyhook-Operation', 'In an answer: the id of the recorded write'],
+  ['Tallyhook-Outcome', 'In an answer: its state'],
+  ['Idempotency-Replayed', 'In an answer: true for that of an earlier request'],
+];
+
+function gatewayPart(): Html {
+  const rows = GATEWAY.map(([name, meaning]) => ({
+    name,
+    type: ['text'],
+    isRequired: false,
+    notes: [meaning],
+  }));
+  return html`<section class="card" id="gateway"><h2>gateway</h2>
+<p>Writes to the service itself, and reads of it, go to <code>/v1/…</code> with the paths, bodies
+and answers that the service describes. The gateway records each write before it sends it. Bodies
+are read as they are sent: one with a <code>Content-Encoding</code> is refused with 415.</p>
+${table(rows)}
+</section>`;
+}
+
 function tagOf({ operation }: Route): string {
   return operation.tags?.[0] ?? 'other';
 }
@@ -116,7 +147,6 @@ ${routes.map((route) => routePart(route, context))}
 
 function routePart(route: Route, context: Context): Html {
   const { method, path, operation } = route;
-  const scope = operation.security?.flatMap((one) => Object.values(one).flat())[0];
   const parameters = (operation.parameters ?? []).map(({ name, required, schema = {} }) => ({
     name,
     isRequired: required ?? false,
@@ -128,8 +158,7 @@ function routePart(route: Route, context: Context): Html {
     Object.keys(content ?? {}).includes('application/problem+json');
   return html`<details id="${method}-${path}">
 <summary><code>${method.toUpperCase()} ${path}</code> ${operation.summary}</summary>
-${operation.description && html`<p>${operation.description}</p>`}
-<p class="muted">${scope ? html`A key with the scope <code>${scope}</code>.` : 'Needs no key.'}</p>
+<p>${withCode(operation.description ?? '')}</p>
 <pre tabindex="0">${curlOf(route, context)}</pre>
 ${parameters.length > 0 && html`<h3>Parameters</h3>${table(parameters)}`}
 ${Object.entries(operation.requestBody?.content ?? {}).map(
@@ -139,6 +168,11 @@ ${answers.filter((one) => !isProblem(one)).map(([status, answer]) => answerPart(
 <p class="muted">Problems: ${answers.filter(isProblem).map(([status]) => `${status} `)}</p>
 </details>
 `;
+}
+
+/** A text of the document, in which code stands between backticks. */
+function withCode(text: string): (Html | string)[] {
+  return text.split('`').map((part, n) => (n % 2 === 0 ? part : html`<code>${part}</code>`));
 }
 
 function answerPart(status: string, { description, content = {} }: Answer): Html {
@@ -155,9 +189,9 @@ ${shapePart(schema)}
 `;
 }
 
-function webhookPart(type: string, { description, requestBody }: Operation): Html {
+function webhookPart(type: string, { summary, requestBody }: Operation): Html {
   return html`<details id="webhook-${type}">
-<summary><code>${type}</code> ${description}</summary>
+<summary><code>${type}</code> ${summary}</summary>
 ${shapePart(requestBody?.content['application/json']?.schema ?? {})}
 </details>
 `;
@@ -195,7 +229,7 @@ function typeText(type: Field['type']): (Html | string)[] {
 function curlOf({ method, path, operation }: Route, { url, schemas }: Context): string {
   const verb = method === 'get' ? '' : `-X ${method.toUpperCase()} `;
   const lines = [`curl ${verb}${url}${path.replace(/\{(\w+)\}/g, '$1')}`];
-  if (operation.security) lines.push("-H 'Authorization: Bearer thk_…'");
+  if (operation.security?.length) lines.push("-H 'Authorization: Bearer thk_…'");
   const schema = operation.requestBody?.content['application/json']?.schema;
   if (schema) {
     lines.push(

@@ -1,5 +1,6 @@
 /** The OpenAPI document, scopes of keys, and invalid requests. */
 import { describe, expect, it } from 'vitest';
+import { describeApi } from '../../src/api/api.ts';
 import { UNDESCRIBED } from './described.ts';
 import { openApi, useApi } from './rig.ts';
 
@@ -40,6 +41,63 @@ describe('The OpenAPI document', () => {
       .filter(({ method, path }) => method !== 'ALL' && !UNDESCRIBED.includes(path))
       .map(({ method, path }) => `${method} ${path}`);
     expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
+  });
+});
+
+describe('An operation of the document', () => {
+  interface Operation {
+    operationId: string;
+    summary: string;
+    description: string;
+    tags: string[];
+    security: { key: string[] }[];
+    responses: Record<string, unknown>;
+  }
+  const operations = async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
+    const { paths, webhooks, tags } = body as unknown as {
+      paths: Record<string, Record<string, Operation>>;
+      webhooks: Record<string, { post: Operation }>;
+      tags: { name: string; description: string }[];
+    };
+    const routes = Object.values(paths).flatMap((methods) => Object.values(methods));
+    return { routes, all: [...routes, ...Object.values(webhooks).map(({ post }) => post)], tags };
+  };
+
+  it('An operation has an id of its own, a sentence, and the scope of its key or none', async () => {
+    const { routes, all, tags } = await operations();
+    const ids = all.map(({ operationId }) => operationId);
+    expect([...new Set(ids)]).toEqual(ids);
+    expect(ids.filter((id) => !/^[a-z_-]+$/.test(id))).toEqual([]);
+    for (const { operationId, summary, description, responses } of all) {
+      expect(summary, operationId).toMatch(/^\S.{5,}$/);
+      expect(description, operationId).toMatch(/\.$/);
+      expect(Object.keys(responses).join(), operationId).toMatch(/2\w\w.*(4\d\d|default)/);
+    }
+    for (const { security, description } of routes)
+      expect(description).toContain(
+        security[0] ? `a key with the scope \`${security[0].key[0]}\`.` : 'Needs no key.',
+      );
+    expect(routes.filter(({ security }) => security.length === 0)).toHaveLength(OPEN.length);
+    const used = new Set(all.flatMap(({ tags }) => tags));
+    expect(tags.map(({ name }) => name).toSorted()).toEqual([...used].toSorted());
+    for (const { description } of tags) expect(description).toMatch(/^[A-Z].{10,}/);
+  });
+
+  it('The document without a daemon is the served one', async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
+    expect(body).toEqual(JSON.parse(JSON.stringify(describeApi())));
+  });
+
+  it('The document names its licence, its address, and where the gateway is described', async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
+    const { text } = await api.call('GET', '/docs', { key: undefined });
+    expect(body).toMatchObject({
+      info: { license: { name: 'MIT' }, contact: { url: '/docs' } },
+      servers: [{ url: '/' }],
+      externalDocs: { url: '/docs#gateway' },
+    });
+    expect(text).toContain('id="gateway"');
   });
 });
 

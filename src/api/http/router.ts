@@ -29,11 +29,28 @@ import { invalidRequest, problemResponse, problemsOf, requestErrors } from './pr
 import { originOf, schemaOf } from './schemas.ts';
 
 /** The name of the security scheme in the document. */
-export const KEY_SCHEME = 'key';
+const KEY_SCHEME = 'key';
+
+/** The parts of the API, each with what it is about. */
+export const TAGS = {
+  operating: 'State of the daemon and of the service, settings, alerts, freezes',
+  operations: 'Writes asked of the service, what became of them, and decisions by people',
+  watches: 'Wallets, contracts and tokens that are polled on request',
+  wallets: 'What the ledger holds of wallets, and what observations show',
+  tokens: 'NFTs: their holders and movements',
+  ledger: 'Accounts, transactions and balances of the double-entry ledger',
+  drifts: 'Differences between ledger and service that nothing explains, and how they end',
+  events: 'What happened: the pull feed, and the bodies that webhooks carry',
+  endpoints: 'Receivers of webhooks',
+  deliveries: 'Events sent to endpoints, each attempt, and replays',
+  reports: 'Reconciliation reports and their files',
+  periods: 'Closed periods and their sign-offs',
+  keys: 'API keys, and the audit log of what they changed',
+};
 
 interface RouteBase<R extends z.ZodObject> {
   path: string;
-  tag: string;
+  tag: keyof typeof TAGS;
   summary: string;
   description?: string;
   /** The parts that are validated: `params`, `query` and the JSON `body`. */
@@ -117,6 +134,11 @@ const OPEN_PER_S = 100;
 
 export function makeRouter(routerDeps: RouterDeps) {
   const deps = { ...routerDeps, openLimit: makeAddressLimit(OPEN_PER_S, routerDeps.monotonic) };
+  deps.app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
+  });
   function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
     const { method, scope, request, schema, response, status = 200 } = route;
     const success = schema ? json(response, schema) : { description: response };
@@ -175,12 +197,21 @@ export function makeRouter(routerDeps: RouterDeps) {
     );
   }
   /** Documents what a receiver of webhooks gets. */
-  function webhook(name: string, description: string, schema: z.ZodType): void {
-    const request = { body: { required: true, content: { 'application/json': { schema } } } };
-    const responses = { 200: { description: 'Any status 2xx: the receiver has it' } };
-    const tags = ['events'];
-    const config = { method: 'post' as const, path: name, tags, description, request, responses };
-    deps.app.openAPIRegistry.registerWebhook(config);
+  function webhook(name: string, summary: string, schema: z.ZodType): void {
+    deps.app.openAPIRegistry.registerWebhook({
+      method: 'post',
+      path: name,
+      operationId: `receive_${name.replace('.', '_')}`,
+      tags: ['events'],
+      summary,
+      description: 'Signed as Standard Webhooks says; the signature replaces a key.',
+      security: [],
+      request: { body: { required: true, content: { 'application/json': { schema } } } },
+      responses: {
+        '2XX': { description: 'The receiver has it, whatever becomes of the body of its answer' },
+        default: { description: 'It is sent again later; after 410 the endpoint is disabled' },
+      },
+    });
   }
   return { add, answer, listOf, raw, webhook };
 }
@@ -252,10 +283,14 @@ function serve<R extends z.ZodObject>(
   schema: R,
   handle: (input: z.output<R>, c: Context, caller: Caller | undefined) => Promise<Response>,
 ): void {
-  const security = scope === undefined ? {} : { security: [{ [KEY_SCHEME]: [scope] }] };
-  const responses = { 429: problemResponse(TOO_MANY), ...config.responses };
-  const operationId = operationIdOf(config, schema);
-  app.openAPIRegistry.registerPath({ ...config, operationId, responses, ...security });
+  const needed = scope === undefined ? 'Needs no key.' : `Needs a key with the scope \`${scope}\`.`;
+  app.openAPIRegistry.registerPath({
+    ...config,
+    description: [config.description, needed].filter(Boolean).join(' '),
+    operationId: operationIdOf(config, schema),
+    responses: { 429: problemResponse(TOO_MANY), ...config.responses },
+    security: scope === undefined ? [] : [{ [KEY_SCHEME]: [scope] }],
+  });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
     if (scope === undefined) await openLimit.take(addressOf(c));

@@ -19,7 +19,7 @@ const SHARED_MS = 1_000;
 
 const unavailable = problemResponse('Temporarily unavailable; see Retry-After');
 const showKeys = shower(webhookKeys);
-const base = { method: 'get' as const, tag: 'operating', request: z.object({}) };
+const base = { method: 'get', tag: 'operating', request: z.object({}) } as const;
 
 type HealthDeps = Pick<
   ApiDeps,

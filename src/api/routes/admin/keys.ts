@@ -24,7 +24,7 @@ const keyInput = z.strictObject({
   expires_at: instantInput.optional(),
 });
 
-const base = { tag: 'keys', scope: 'admin' as const };
+const base = { tag: 'keys', scope: 'admin' } as const;
 
 export function addKeys(router: Router, { keys, audit }: Pick<ApiDeps, 'keys' | 'audit'>): void {
   router.listOf({

@@ -60,7 +60,7 @@ const streamed = {
   description: 'Lines of progress and refused lines, then a summary',
   content: { [NDJSON]: { schema: z.string() } },
 };
-const base = { tag: 'watches', path: '/api/watches' };
+const base = { tag: 'watches', path: '/api/watches' } as const;
 const FORM =
   `A stream has at most ${LINES_MAX} lines: ${NDJSON} with one watch per line, or ${CSV} with a ` +
   'header that names its columns, of kind, addr, contract_id, token_id; without kind the filled ' +

@@ -13,7 +13,7 @@ import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
 const showAttempt = shower(attempt);
 const query = z.strictObject({ ...paging, ...filtersOf(delivery.filters) });
 const request = z.object({ params: z.object({ id: idInput('dlv') }) });
-const base = { tag: 'deliveries', scope: 'read' as const };
+const base = { tag: 'deliveries', scope: 'read' } as const;
 
 export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
   router.listOf({

@@ -52,7 +52,7 @@ const enabling = z
 
 const params = z.object({ id: idInput('ep') });
 const request = z.object({ params });
-const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' as const };
+const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' } as const;
 
 const query = z.strictObject({ ...paging, ...filtersOf(endpointDetail.filters) });
 

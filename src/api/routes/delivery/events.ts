@@ -74,7 +74,7 @@ const feedQuery = z.strictObject({
     }),
 });
 
-const base = { method: 'get' as const, tag: 'events', scope: 'read' as const };
+const base = { method: 'get', tag: 'events', scope: 'read' } as const;
 
 export function addEvents(
   router: Router,

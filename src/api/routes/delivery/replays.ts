@@ -33,7 +33,7 @@ const body = z
   .openapi('ReplayRequest');
 
 const params = z.object({ id: idInput('rpl') });
-const base = { tag: 'deliveries' };
+const base = { tag: 'deliveries' } as const;
 
 export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
   router.answer({

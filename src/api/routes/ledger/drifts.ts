@@ -26,7 +26,7 @@ import { filtersOf, idInput, reasonInput, textInput } from '../../http/schemas.t
 import { ENDED_MS } from '../admin/status.ts';
 
 const query = z.strictObject({ ...paging, ...filtersOf(drift.filters) });
-const base = { tag: 'drifts', scope: 'read' as const };
+const base = { tag: 'drifts', scope: 'read' } as const;
 
 type Deps = Pick<ApiDeps, 'db' | 'clock' | 'drifts' | 'wake'>;
 

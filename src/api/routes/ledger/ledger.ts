@@ -22,7 +22,7 @@ import { numberPosition, page, paging, readCursor } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { addressInput, filtersOf } from '../../http/schemas.ts';
 
-const base = { tag: 'ledger', scope: 'read' as const };
+const base = { tag: 'ledger', scope: 'read' } as const;
 
 export function addLedger(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
   router.listOf({

@@ -24,7 +24,7 @@ const reportInput = z.strictObject({
 
 const binary = z.string().openapi({ format: 'binary' });
 
-const base = { tag: 'reports', scope: 'read' as const };
+const base = { tag: 'reports', scope: 'read' } as const;
 
 export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>): void {
   router.listOf({

@@ -11,7 +11,7 @@ import { decimalInput } from '../../http/schemas.ts';
 
 const params = z.object({ contract_id: decimalInput, token_id: decimalInput });
 const query = z.strictObject(paging);
-const base = { tag: 'tokens', scope: 'read' as const };
+const base = { tag: 'tokens', scope: 'read' } as const;
 
 export function addTokens(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
   const getToken = async (token: z.output<typeof params>) => {

@@ -32,7 +32,7 @@ import { addressInput, filtersOf, schemaOf } from '../../http/schemas.ts';
 
 const params = z.object({ addr: addressInput });
 const query = z.strictObject(paging);
-const base = { tag: 'wallets', scope: 'read' as const };
+const base = { tag: 'wallets', scope: 'read' } as const;
 
 type Deps = Pick<ApiDeps, 'db' | 'clock' | 'staleAfterMs'>;
 

@@ -26,7 +26,7 @@ import { filtersOf, idInput, reasonInput } from '../../http/schemas.ts';
 
 const outcome = z.enum(OUTCOMES);
 const params = z.object({ id: idInput('op') });
-const base = { tag: 'operations', scope: 'read' as const };
+const base = { tag: 'operations', scope: 'read' } as const;
 const query = z.strictObject({ ...paging, ...filtersOf(operation.filters) });
 
 export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void {

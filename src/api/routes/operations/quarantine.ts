@@ -19,7 +19,7 @@ import { reasonInput, textInput } from '../../http/schemas.ts';
 
 const kind = z.enum(QUARANTINE_KINDS);
 const ID_MAX = 300;
-const base = { tag: 'operations' };
+const base = { tag: 'operations' } as const;
 
 export function addQuarantine(
   router: Router,
