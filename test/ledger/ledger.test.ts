@@ -53,9 +53,13 @@ describe('Operations', () => {
         effectiveAt: START + 7,
         effectiveBasis: 'answer',
         recordedAt: START + 1_000,
+        driftId: null,
+        decidedBy: null,
+        reason: null,
+        fee: 0n,
         entries: [
-          { account: 'operator:7', amount: -HUGE, balanceAfter: -HUGE, version: 1n },
-          { account: `wallet:${A}`, amount: HUGE, balanceAfter: HUGE, version: 1n },
+          { account: 'operator:7', amount: -HUGE, balanceAfter: -HUGE },
+          { account: `wallet:${A}`, amount: HUGE, balanceAfter: HUGE },
         ],
       },
     ]);
