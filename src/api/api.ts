@@ -8,7 +8,7 @@ import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs.ts';
 import { answerProblems } from './http/problems.ts';
-import { makeRouter, type Router, TAGS } from './http/router.ts';
+import { incomingOf, makeRouter, type Router, TAGS } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
@@ -34,7 +34,8 @@ export type { Api, ApiDeps } from './deps.ts';
 export type { Schema } from './docs.ts';
 export { type Counts, readCounts } from './routes/admin/status.ts';
 
-const DOCUMENT = {
+/** The document but for its operations. @param basePath of the daemon; may be empty */
+const aboutApi = (basePath: string) => ({
   openapi: '3.1.0',
   info: {
     title: 'Tallyhook',
@@ -42,32 +43,33 @@ const DOCUMENT = {
     description:
       'Amounts and numbers of the service are decimal strings. Instants are RFC 3339 in UTC. ' +
       'Errors are problem documents (RFC 9457) with a stable code.',
-    contact: { name: 'Tallyhook', url: '/docs' },
+    contact: { name: 'Tallyhook', url: `${basePath}/docs` },
     license: { name: 'MIT', identifier: 'MIT' },
   },
-  servers: [{ url: '/', description: 'The daemon that serves this document' }],
+  servers: [{ url: basePath || '/', description: 'The daemon that serves this document' }],
   tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
   externalDocs: {
     description: 'Writes to the service itself, under /v1: what the gateway adds to them',
-    url: '/docs#gateway',
+    url: `${basePath}/docs#gateway`,
   },
-};
+});
 
 /**
  * The API of one daemon. It holds no state of its own, so daemons on one database are equal. A path
  * that belongs to a role of others is refused.
  */
 export function makeApi(deps: ApiDeps): Api {
-  const { keys, audit, log, bodyBytesMax, monotonic, roles } = deps;
+  const { keys, audit, log, bodyBytesMax, monotonic, roles, trusted, basePath } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
-  const router = makeRouter({ app, keys, audit, log, bodyBytesMax, monotonic });
+  const router = makeRouter({ app, keys, audit, log, bodyBytesMax, monotonic, trusted });
   addHealth(router, deps);
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');
   if (!roles.includes('gateway')) refusePath(app, '/v1/*', 'gateway');
-  app.doc31('/api/openapi.json', DOCUMENT);
-  if (roles.includes('api')) addDocs(app);
+  const about = aboutApi(basePath);
+  app.doc31('/api/openapi.json', about);
+  if (roles.includes('api')) addDocs(app, deps, about);
   return app;
 }
 
@@ -78,16 +80,21 @@ export function describeApi() {
   const router = makeRouter({ ...absent, app });
   addHealth(router, absent);
   addRoutes(router, absent);
-  return app.getOpenAPI31Document(DOCUMENT);
+  return app.getOpenAPI31Document(aboutApi(''));
 }
 
 /** The document as a page; its style sheet is the console's. */
-function addDocs(app: Api): void {
+function addDocs(
+  app: Api,
+  { trusted, basePath }: ApiDeps,
+  about: ReturnType<typeof aboutApi>,
+): void {
   app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'self'; img-src data:");
     c.header('x-content-type-options', 'nosniff');
-    const document = app.getOpenAPI31Document(DOCUMENT);
-    return c.html(docsPage(document, new URL(c.req.url).origin));
+    const incoming = incomingOf(c);
+    const origin = incoming ? trusted.originOf(incoming) : new URL(c.req.url).origin;
+    return c.html(docsPage(app.getOpenAPI31Document(about), { origin, basePath }));
   });
 }
 

@@ -4,6 +4,7 @@ import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
 import type { Clock } from '../kernel/clock.ts';
+import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/metrics.ts';
 import type { Wake } from '../kernel/workers.ts';
@@ -61,6 +62,9 @@ export interface ApiDeps {
   settings: readonly Shown<typeof setting>[];
   /** The largest request body, in bytes. */
   bodyBytesMax: number;
+  /** Under which path browsers and programs reach this API; may be empty. */
+  basePath: string;
+  trusted: TrustedProxies;
   /** Measures the rate of requests without a key; by default the clock of the process. */
   monotonic?: Clock;
 }

@@ -49,9 +49,10 @@ interface Route {
 
 /**
  * @param document of OpenAPI 3.1, as the routes make it
- * @param url the address of this daemon as the reader sees it, for the examples
+ * @param at the address of this daemon as the reader sees it
  */
-export function docsPage(document: object, url: string): Html {
+export function docsPage(document: object, at: { origin: string; basePath: string }): Html {
+  const { origin, basePath } = at;
   const { info, paths, webhooks, components } = document as Document;
   const routes = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Route => ({ method, path, operation })),
@@ -59,7 +60,7 @@ export function docsPage(document: object, url: string): Html {
   const tags = [...new Set(routes.map(tagOf))];
   const parts = ['gateway', ...tags, 'webhooks', 'schemas'];
   const { schemas } = components;
-  const context = { url, schemas };
+  const context = { url: origin + basePath, schemas };
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -68,15 +69,15 @@ export function docsPage(document: object, url: string): Html {
 <meta name="color-scheme" content="light dark">
 <title>API · ${info.title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/console/style.css">
+<link rel="stylesheet" href="${basePath}/console/style.css">
 </head>
 <body>
 <div id="app">
-<header class="head"><a class="brand" href="/">${info.title}</a>
+<header class="head"><a class="brand" href="${basePath}/">${info.title}</a>
 <nav aria-label="Parts of the API"><div class="group">
 ${parts.map((part) => html`<a href="#${part}">${part}</a> `)}</div></nav></header>
 <main class="view docs">
-<div class="view-head"><h1>API</h1><a href="/api/openapi.json">openapi.json</a></div>
+<div class="view-head"><h1>API</h1><a href="${basePath}/api/openapi.json">openapi.json</a></div>
 <p class="lead">${info.description}</p>
 <p>A request has the header <code>Authorization: Bearer thk_…</code> with a key of the scope that
 its operation names; <code>npx tallyhook keys create</code> makes one. Lists answer

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { type Asset, findAssets } from './assets.ts';
-import { IMPORT_MAP, shellOf } from './shell.ts';
+import { importMapOf, shellOf } from './shell.ts';
 import { makeSignIn, type SignInDeps } from './sign-in.ts';
 
 export type { SignInSettings } from './sign-in.ts';
@@ -34,29 +34,32 @@ export interface ConsoleDeps {
   /** Inline style sheets that documents shown in a frame have, such as reports. */
   styles?: readonly string[];
   /** Undefined: people sign in by a key. */
-  signIn?: Omit<SignInDeps, 'page' | 'headers'> | undefined;
+  signIn?: Omit<SignInDeps, 'page' | 'headers' | 'basePath'> | undefined;
+  /** Under which the browser reaches it; may be empty. */
+  basePath?: string;
 }
 
 /** Serves `/`, the paths of the pages, `/console/…` and `/sign-in`; mounted beside the API. */
-export function makeConsole({ styles = [], signIn }: ConsoleDeps = {}): Hono {
+export function makeConsole({ styles = [], signIn, basePath = '' }: ConsoleDeps = {}): Hono {
   const app = new Hono();
   const issuer = signIn && new URL(signIn.settings.issuer).host;
   const meta: Record<string, string> = issuer ? { 'sign-in': issuer } : {};
   let loaded: Loaded | undefined;
   // With the first request: a start need not wait for it.
   const load = () => {
-    loaded ??= loadShell(meta);
+    loaded ??= loadShell(meta, basePath);
     return loaded;
   };
   const headers = {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': policyOf(styles),
+    'content-security-policy': policyOf(styles, basePath),
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
   };
-  const page = (values: Record<string, string>) => shellOf(load().first, { ...meta, ...values });
-  if (signIn) app.route('/', makeSignIn({ ...signIn, page, headers }));
+  const page = (values: Record<string, string>) =>
+    shellOf(load().first, { ...meta, ...values }, basePath);
+  if (signIn) app.route('/', makeSignIn({ ...signIn, page, headers, basePath }));
   app.get('/', (c) => c.body(load().shell, 200, headers));
   for (const page of PAGES) {
     app.get(`/${page}`, (c) => c.body(load().shell, 200, headers));
@@ -77,10 +80,10 @@ interface Loaded {
   shell: string;
 }
 
-function loadShell(meta: Readonly<Record<string, string>>): Loaded {
+function loadShell(meta: Readonly<Record<string, string>>, basePath: string): Loaded {
   const assets = findAssets();
   const first = [...assets.keys()].filter((path) => path.startsWith('kit/'));
-  return { assets, first, shell: shellOf(first, meta) };
+  return { assets, first, shell: shellOf(first, meta, basePath) };
 }
 
 /** Assets change with the program only: the browser asks whether one is still the same. */
@@ -94,10 +97,10 @@ function answer(asset: Asset, known: string | undefined, encodings: string): Res
     : new Response(bytes, { headers: sent });
 }
 
-function policyOf(styles: readonly string[]): string {
+function policyOf(styles: readonly string[], basePath: string): string {
   return [
     "default-src 'none'",
-    `script-src 'self' ${hashOf(IMPORT_MAP)}`,
+    `script-src 'self' ${hashOf(importMapOf(basePath))}`,
     ["style-src 'self'", ...styles.map(hashOf)].join(' '),
     "connect-src 'self'",
     'img-src data:',

@@ -14,11 +14,12 @@ export function libraryPath(name: string): string {
   return `library/${name.replace('/', '-')}.js`;
 }
 
-export const IMPORT_MAP = JSON.stringify({
-  imports: Object.fromEntries(
-    Object.keys(LIBRARIES).map((name) => [name, `/console/${libraryPath(name)}`]),
-  ),
-});
+/** @param basePath under which the browser reaches the console */
+export function importMapOf(basePath: string): string {
+  const names = Object.keys(LIBRARIES);
+  const paths = names.map((name) => [name, `${basePath}/console/${libraryPath(name)}`]);
+  return JSON.stringify({ imports: Object.fromEntries(paths) });
+}
 
 /**
  * @param modules paths under `/console/` that every view needs: they are loaded at once
@@ -26,13 +27,14 @@ export const IMPORT_MAP = JSON.stringify({
  */
 export function shellOf(
   modules: readonly string[],
-  values: Readonly<Record<string, string>> = {},
+  values: Readonly<Record<string, string>>,
+  basePath: string,
 ): string {
   const first = ['preact', 'preact/hooks', 'htm'].map(libraryPath);
   const preloads = [...first, ...modules]
-    .map((path) => `<link rel="modulepreload" href="/console/${path}">`)
+    .map((path) => `<link rel="modulepreload" href="${basePath}/console/${path}">`)
     .join('\n');
-  const meta = Object.entries(values)
+  const meta = Object.entries({ ...values, 'base-path': basePath })
     .map(([name, value]) => `<meta name="tallyhook-${name}" content="${escaped(value)}">\n`)
     .join('');
   return `<!doctype html>
@@ -43,15 +45,15 @@ export function shellOf(
 <meta name="color-scheme" content="light dark">
 ${meta}<title>Tallyhook</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/console/style.css">
-<script type="importmap">${IMPORT_MAP}</script>
+<link rel="stylesheet" href="${basePath}/console/style.css">
+<script type="importmap">${importMapOf(basePath)}</script>
 ${preloads}
-<script type="module" src="/console/app.ts"></script>
+<script type="module" src="${basePath}/console/app.ts"></script>
 </head>
 <body>
 <div id="app"></div>
 <noscript><p class="card">This page needs scripts. The API is described at
-  <a href="/api/openapi.json">/api/openapi.json</a>.</p></noscript>
+  <a href="${basePath}/api/openapi.json">${basePath}/api/openapi.json</a>.</p></noscript>
 </body>
 </html>
 `;

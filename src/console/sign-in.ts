@@ -38,6 +38,8 @@ export interface SignInDeps {
   /** The page, which takes these values over. */
   page: (values: Record<string, string>) => string;
   headers: Record<string, string>;
+  /** Under which the browser reaches `/sign-in`; may be empty. */
+  basePath: string;
 }
 
 /** What the browser keeps, encrypted, until the person comes back. */
@@ -58,6 +60,7 @@ const TIMEOUT_S = 10;
 /** Serves `/sign-in`, which leads to the issuer, and `/sign-in/callback`. */
 export function makeSignIn(deps: SignInDeps): Hono {
   const { settings, clock, log, encryption, page, headers } = deps;
+  const path = `${deps.basePath}/sign-in`;
   const discover = discoverer(settings);
   const app = new Hono();
   app.get('/sign-in', async (c) => {
@@ -83,7 +86,7 @@ export function makeSignIn(deps: SignInDeps): Hono {
       return c.body(page({ problem: 'The sign-in service does not answer.' }), 502, headers);
     }
     setCookie(c, COOKIE, encryption.encrypt(JSON.stringify(pending), CONTEXT), {
-      path: '/sign-in',
+      path,
       httpOnly: true,
       sameSite: 'Lax',
       maxAge: PENDING_MS / 1_000,
@@ -93,7 +96,7 @@ export function makeSignIn(deps: SignInDeps): Hono {
   });
   app.get('/sign-in/callback', async (c) => {
     const cookie = getCookie(c, COOKIE);
-    deleteCookie(c, COOKIE, { path: '/sign-in' });
+    deleteCookie(c, COOKIE, { path });
     const secret = { ...headers, 'cache-control': 'no-store' };
     try {
       const pending = pendingOf(deps, cookie);

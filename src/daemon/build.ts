@@ -8,6 +8,7 @@ import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
 import { pause, systemClock } from '../kernel/clock.ts';
+import { makeTrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics, measurePools } from '../kernel/metrics.ts';
@@ -121,11 +122,14 @@ export async function build(config: Config, database: Database, service: Service
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
     settings: config.effective,
+    basePath: config.http.base_path,
+    trusted: base.trusted,
   });
   const signIn = signInSettings(config);
   const { encryption, heartbeat } = base;
   const page = makeConsole({
     styles: [PAGE_STYLE],
+    basePath: config.http.base_path,
     signIn: signIn && { settings: signIn, keys, audit, clock, log, encryption },
   });
   if (config.daemon.roles.includes('api')) api.route('/', page);
@@ -167,6 +171,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     quota: makeQuotaStore(db),
     settings: upstreamSettings(config),
   });
+  const trusted = makeTrustedProxies(config.http.trusted_proxies);
   const identity = makeIdentityProof({ database, dataDir: config.dataDir, log });
   const heartbeat = makeHeartbeat({
     database,
@@ -206,6 +211,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     upstream,
     heartbeat,
     delivery,
+    trusted,
   };
 }
 
@@ -280,7 +286,7 @@ function pollsOf({ peopleDb, clock, log }: Base): (token: TokenRef) => Promise<v
 type TokenRef = { contractId: bigint; tokenId: bigint };
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
-  const { db, clock, log, metrics, keys, upstream, heartbeat } = base;
+  const { db, clock, log, metrics, keys, upstream, heartbeat, trusted } = base;
   const { operations, observer, outbox } = stages;
   return makeGateway({
     operations,
@@ -289,6 +295,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     log,
     keys,
     metrics,
+    addressOf: trusted.addressOf,
     ...gatewaySettings(config),
     preImage: makePreImages({
       db,

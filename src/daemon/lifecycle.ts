@@ -65,7 +65,7 @@ export async function startDaemon(
     undo.push(() => built.upstream.close());
     await built.heartbeat.prove();
     const { roles } = config.daemon;
-    const server = makeHttpServer({ ...built, roles });
+    const server = makeHttpServer({ ...built, roles, basePath: config.http.base_path });
     const url = await listen(server, config);
     undo.push(async () => {
       server.close();
@@ -118,7 +118,8 @@ function listen(server: Server, { http }: Config): Promise<string> {
     server.listen(http.port, http.host, () => {
       const { address, port, family } = server.address() as AddressInfo;
       const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
-      resolve(`http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`);
+      const shown = family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host;
+      resolve(`http://${shown}:${port}${http.base_path}`);
     });
   });
 }

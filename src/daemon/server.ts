@@ -7,6 +7,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Api } from '../api/api.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
+import { withoutBasePath } from '../kernel/http/base-path.ts';
 import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
 import { type DrainableServer, makeServer, type Refusal } from '../kernel/http/server.ts';
 import { jsonText } from '../kernel/json.ts';
@@ -26,10 +27,12 @@ export function makeHttpServer({
   gateway,
   api,
   roles,
+  basePath = '',
 }: {
   gateway: Pick<Gateway, 'handle'>;
   api: Pick<Api, 'fetch'>;
   roles: readonly Role[];
+  basePath?: string;
 }): DrainableServer {
   const isGateway = roles.includes('gateway');
   const listener = getRequestListener(api.fetch, {
@@ -41,10 +44,11 @@ export function makeHttpServer({
   });
   return makeServer(
     (request, response, goOn) => {
+      request.url = withoutBasePath(request.url ?? '/', basePath);
       // The gateway authenticates before it lets the client send the body.
-      if (isGateway && request.url?.startsWith('/v1/'))
+      if (isGateway && request.url.startsWith('/v1/'))
         return gateway.handle(request, response, goOn);
-      if (!isNormalPath(request.url?.split('?', 1)[0] ?? '')) return answerNotFound(response);
+      if (!isNormalPath(request.url.split('?', 1)[0] ?? '')) return answerNotFound(response);
       goOn?.();
       return listener(request, response);
     },

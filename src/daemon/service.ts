@@ -14,6 +14,7 @@ import type { Random } from '../kernel/random.ts';
 import type { SampleWrite } from '../sandbox/sandbox.ts';
 import type { UpstreamSettings } from '../upstream/upstream.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
+import { proxySettings } from './config/stage-settings.ts';
 
 /** The credentials of the sandbox; not a secret. */
 const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };
@@ -96,12 +97,14 @@ export async function checkService(db: Db, service: Service, clock: Clock): Prom
 }
 
 /** The settings of the client of the service; the doctor needs no other stage. */
-export function upstreamSettings({ upstream }: Config): UpstreamSettings {
+export function upstreamSettings(config: Config): UpstreamSettings {
+  const { upstream } = config;
   const { budget_per_s: budget, initial_rate_per_s: initial } = upstream;
   return {
     readTimeoutMs: upstream.read_timeout_ms,
     writeTimeoutMs: upstream.write_timeout_ms,
     connectTimeoutMs: upstream.connect_timeout_ms,
+    proxies: proxySettings(config, upstream.proxy),
     bodyBytesMax: upstream.body_bytes_max,
     budgetPerS: budget === 'auto' ? null : budget,
     initialRatePerS: budget === 'auto' ? initial : Math.min(initial, budget),

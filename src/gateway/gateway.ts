@@ -8,6 +8,7 @@ import { isUnavailable, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import { checkEncoding } from '../kernel/http/request.ts';
+import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { jsonText } from '../kernel/json.ts';
 import { beginSeries, type Metrics } from '../kernel/metrics.ts';
 import { inSpan } from '../kernel/spans.ts';
@@ -68,6 +69,8 @@ interface OwnWrite {
 export interface GatewayDeps extends Omit<WriteDeps, 'retryBudget'>, ReadDeps {
   keys: Keys;
   metrics: Metrics;
+  /** The address of the client. */
+  addressOf: TrustedProxies['addressOf'];
   bodyBytesMax: number;
   /** Request slots; further requests are answered 429. */
   concurrencyMax: number;
@@ -188,12 +191,12 @@ async function dispatch(deps: Deps, call: Call): Promise<Handled> {
         displaced,
       }),
     );
-    await deps.addressLimit.take(incoming.socket.remoteAddress ?? '');
+    await deps.addressLimit.take(deps.addressOf(incoming) ?? '');
     const own = serviceAuthorization(incoming);
     const authorization = own === undefined ? ('none' as const) : { own };
     return deps.unauthenticatedSlots.run(() => read(deps, call, request, route, authorization));
   }
-  const identity = await authenticate(deps.keys, incoming);
+  const identity = await authenticate(deps, incoming);
   if (!identity) return { response: unauthorizedResponse(target.path), kind: 'refused' };
   requireScope(identity.caller, 'gateway');
   if (route.type === 'write') return write(deps, call, target, route, identity);

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Instant, parseInstant, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
+import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { type Caller, isSecret, type Keys } from '../keys/keys.ts';
 import type { GatewayResponse } from './responses.ts';
 import { withUpperCodes } from './routes.ts';
@@ -48,11 +49,11 @@ export interface Identity {
 
 /** Reads the key from Authorization or `Tallyhook-Key`; undefined without a valid one. */
 export async function authenticate(
-  keys: Keys,
+  { keys, addressOf }: { keys: Keys; addressOf: TrustedProxies['addressOf'] },
   incoming: IncomingMessage,
 ): Promise<Identity | undefined> {
   const authorization = headerOf(incoming, 'authorization');
-  const address = incoming.socket.remoteAddress;
+  const address = addressOf(incoming);
   const bearer = bearerOf(authorization);
   if (bearer && isSecret(bearer)) {
     const caller = await keys.authenticate(bearer, address);

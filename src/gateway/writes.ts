@@ -184,6 +184,11 @@ const RESENDABLE: readonly NotSentCause[] = [
   'connect_timeout',
   'name_lookup',
   'tls',
+  'proxy_unreachable',
+  'proxy_tls',
+  'proxy_timeout',
+  'proxy_target_unreachable',
+  'proxy_closed',
   'not_connected',
 ];
 const TRACE_HEADERS = ['traceparent', 'tracestate'];

@@ -7,7 +7,7 @@ import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
-import type { Answer, ExchangeResult } from './http/exchange.ts';
+import type { Answer, ExchangeResult, NotSentCause } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { parseEnvelope, recordIn } from './parse/envelope.ts';
 import { type RateSignal, rateSignalOf } from './parse/outcome.ts';
@@ -17,6 +17,8 @@ import { accessTokenRecord } from './parse/records.ts';
 /** Why there is no token; `answer` is the service's own 429 or 503. */
 export interface TokenFailure {
   cause: InconclusiveCause;
+  /** Why the request for it was not sent. */
+  notSent?: NotSentCause | undefined;
   retryAt?: Instant | undefined;
   answer?: Answer | undefined;
 }
@@ -136,7 +138,8 @@ export class ClientToken {
       this.#failures += 1;
       this.#lastFailure = failure;
       this.#retryAt = Math.max(clock.now() + waitMs, failure.retryAt ?? 0);
-      log.warn({ cause: failure.cause, failures: this.#failures }, 'no client token');
+      const { cause, notSent } = failure;
+      log.warn({ cause, notSent, failures: this.#failures }, 'no client token');
       return { failure };
     }
     const { token, appNo, expiresIn, startedAt } = fetched;
@@ -231,5 +234,6 @@ function failureOf(exchanged: ExchangeResult, signal: RateSignal): TokenFailure 
     return { cause: signal.kind, retryAt: signal.retryAt, answer };
   }
   const cause = failureCause(exchanged);
-  return { cause: cause === 'refused' ? 'unauthorized' : cause };
+  const notSent = exchanged.end === 'not_sent' ? exchanged.cause : undefined;
+  return { cause: cause === 'refused' ? 'unauthorized' : cause, notSent };
 }

@@ -6,6 +6,7 @@
  */
 
 import type { Clock, Instant } from '../kernel/clock.ts';
+import type { ProxySettings } from '../kernel/http/forward-proxy.ts';
 import type { Log } from '../kernel/log.ts';
 import { beginSeries, type Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
@@ -33,6 +34,7 @@ export interface UpstreamSettings extends BudgetSettings {
   /** The same for a write, unless its own deadline is earlier. */
   writeTimeoutMs: number;
   connectTimeoutMs: number;
+  proxies: ProxySettings;
   /** The largest body that is buffered, in bytes. */
   bodyBytesMax: number;
   /** The bound of polls per second of all daemons together; null: the traffic of apps decides. */
@@ -86,7 +88,7 @@ export interface Upstream extends Reads {
  */
 export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   const { clock, random, log, metrics, settings } = deps;
-  const { readTimeoutMs, writeTimeoutMs, connectTimeoutMs, bodyBytesMax } = settings;
+  const { readTimeoutMs, writeTimeoutMs, connectTimeoutMs, bodyBytesMax, proxies } = settings;
   const hosts = {
     base: parseHost('UPSTREAM_BASE_URL', deps.baseUrl),
     auth: parseHost('UPSTREAM_AUTH_URL', deps.authUrl),
@@ -99,6 +101,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   const transport = makeTransport(clock, {
     connectTimeoutMs,
     bodyBytesMax,
+    proxies,
     // As many as requests can be open, so that none waits for a connection.
     connections: { polls: settings.concurrencyMax, 'app-read': settings.forwardsMax + 1 },
   });

@@ -1,6 +1,7 @@
 /** The settings of webhooks. The config file sets some; the rest have the defaults below. */
 import type { RetryPolicy } from './delivery/attempt-result.ts';
 import type { SendLimits } from './delivery/http/attempt.ts';
+import type { ProxyUse } from './delivery/http/connector.ts';
 import type { HealthPolicy } from './endpoints/health.ts';
 
 const SECOND = 1_000;
@@ -16,6 +17,7 @@ export interface WebhookSettings {
   allowCidrs: readonly string[];
   /** Receivers without encryption. */
   allowHttp: boolean;
+  proxies: ProxyUse;
   /** Concurrent sends that have taken less than `slowAfterMs`. */
   concurrency: number;
   /** Concurrent sends that have taken longer; they no longer count towards `concurrency`. */
@@ -67,6 +69,7 @@ export const defaults: WebhookSettings = {
   },
   allowCidrs: [],
   allowHttp: true,
+  proxies: {},
   concurrency: 128,
   slowConcurrency: 512,
   slowAfterMs: SECOND,

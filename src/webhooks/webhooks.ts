@@ -73,7 +73,7 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
-  const client = makeAttemptClient(settings.send, allowed);
+  const client = makeAttemptClient(settings.send, allowed, settings.proxies);
   const { userAgent } = settings;
   const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
   const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });

@@ -13,6 +13,7 @@ import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { makeTrustedProxies } from '../../src/kernel/http/trusted-proxies.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeAudit, makeKeys } from '../../src/keys/keys.ts';
@@ -188,6 +189,8 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,
+    basePath: '',
+    trusted: makeTrustedProxies([]),
     settings: [],
   });
   const api = makeApi(deps);
@@ -212,6 +215,7 @@ const UPSTREAM = {
   readTimeoutMs: 1_000,
   writeTimeoutMs: 1_000,
   connectTimeoutMs: 500,
+  proxies: {},
   bodyBytesMax: 1_048_576,
   budgetPerS: 5,
   initialRatePerS: 5,

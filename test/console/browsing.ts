@@ -69,7 +69,8 @@ export async function signIn(
   });
   page.on('request', (request) => {
     const from = new URL(request.url());
-    const isOurs = from.origin === url || ['blob:', 'data:', 'about:'].includes(from.protocol);
+    const isOurs =
+      from.origin === new URL(url).origin || ['blob:', 'data:', 'about:'].includes(from.protocol);
     if (!isOurs) complaints.push(`a request left the origin: ${request.url()}`);
   });
   await page.goto(url);

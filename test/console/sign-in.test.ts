@@ -17,104 +17,108 @@ const GROUPS: Record<string, string[]> = {
   'eve@example.com': ['guests'],
 };
 
-describe('People sign in with their account', () => {
-  const browser = useBrowser();
-  const issuer = createServer();
-  let world: World;
-  let daemon: DaemonProcess;
+describe.each(['', '/tallyhook'])(
+  'People sign in with their account, under the path %j',
+  (path) => {
+    const browser = useBrowser();
+    const issuer = createServer();
+    let world: World;
+    let daemon: DaemonProcess;
 
-  beforeAll(async () => {
-    world = await createWorld();
-    const port = await freePort();
-    const redirect = `http://127.0.0.1:${port}/sign-in/callback`;
-    const url = `http://127.0.0.1:${await listen(issuer)}`;
-    issuer.on('request', providerAt(url, redirect).callback());
-    daemon = await startDaemon(world, {
-      http: { port },
-      console: {
-        oidc: {
-          issuer: url,
-          client_id: 'console',
-          redirect_url: redirect,
-          groups: { finance: ['read', 'decide'] },
+    beforeAll(async () => {
+      world = await createWorld();
+      const port = await freePort();
+      const redirect = `http://127.0.0.1:${port}${path}/sign-in/callback`;
+      const url = `http://127.0.0.1:${await listen(issuer)}`;
+      issuer.on('request', providerAt(url, redirect).callback());
+      daemon = await startDaemon(world, {
+        http: { port, base_path: path },
+        console: {
+          oidc: {
+            issuer: url,
+            client_id: 'console',
+            redirect_url: redirect,
+            groups: { finance: ['read', 'decide'] },
+          },
         },
-      },
-    });
-  });
-  afterAll(async () => {
-    await daemon?.kill();
-    await closeServer(issuer);
-    await world?.close();
-  });
-
-  /** A person at the form of the provider, from the page that was asked for. */
-  async function signInAs(email: string, path: string) {
-    const context = await browser?.().newContext();
-    const page = await context?.newPage();
-    if (!page) throw new Error('no browser');
-    await page.goto(`${daemon.url}${path}`);
-    await page.getByRole('link', { name: /^Sign in with 127/ }).click();
-    await page.fill('input[name=login]', email);
-    await page.fill('input[name=password]', 'any');
-    await page.getByRole('button', { name: 'Sign-in' }).click();
-    await page.getByRole('button', { name: 'Continue' }).click();
-    return page;
-  }
-
-  it('and come back to the page they wanted, as an owner of their own', async () => {
-    const app = makeApp(() => daemon.url);
-    for (const email of ['ada@example.com', 'ben@example.com']) {
-      const page = await signInAs(email, '/drifts?state=open');
-      await page.getByRole('heading', { level: 1, name: 'Drifts' }).waitFor();
-      expect(page.url()).toBe(`${daemon.url}/drifts?state=open`);
-      expect(await page.content()).not.toContain('thk_');
-      await page.reload();
-      await page.getByRole('heading', { level: 1, name: 'Drifts' }).waitFor();
-    }
-    const { data } = (await app.call('GET', '/api/keys')).json;
-    const made = data.filter(({ name }: { name: string }) => name === 'console');
-    expect(made.map(({ owner }: { owner: string }) => owner)).toEqual([
-      'ada@example.com',
-      'ben@example.com',
-    ]);
-    for (const key of made) {
-      expect(key.scopes).toEqual(['read', 'decide']);
-      const lasts = Date.parse(key.expires_at) - Date.parse(key.created_at);
-      expect(Math.round(lasts / 1_000)).toBe(12 * 3_600);
-    }
-    const audit = (await app.call('GET', '/api/audit')).json.data;
-    expect(audit.map(({ owner }: { owner: string }) => owner)).toContain('ben@example.com');
-  });
-
-  it('and are told why when none of their groups has a scope', async () => {
-    const page = await signInAs('eve@example.com', '/');
-    await page.getByText('None of your groups (groups) may use this console.').waitFor();
-    expect(new URL(page.url()).pathname).toBe('/');
-  });
-
-  it.each([
-    ['without having begun', ''],
-    ['with an invented cookie', 'tallyhook_sign_in=AAAA'],
-  ])('but nobody comes back %s', async (_, cookie) => {
-    const answer = await fetch(`${daemon.url}/sign-in/callback?code=x&state=y`, {
-      headers: { cookie },
-    });
-    expect(answer.status).toBe(403);
-    expect(await answer.text()).toContain('The sign-in took too long. Try again.');
-  });
-
-  it.each(['//evil.example', '/\\evil.example', 'https://evil.example', '/a b'])(
-    'and are never sent to %s',
-    async (to) => {
-      const answer = await fetch(`${daemon.url}/sign-in?to=${encodeURIComponent(to)}`, {
-        redirect: 'manual',
       });
-      expect(answer.status).toBe(302);
-      expect(answer.headers.get('location')).not.toContain('evil');
-      expect(answer.headers.get('set-cookie')).toContain('HttpOnly; SameSite=Lax');
-    },
-  );
-});
+    });
+    afterAll(async () => {
+      await daemon?.kill();
+      await closeServer(issuer);
+      await world?.close();
+    });
+
+    /** A person at the form of the provider, from the page that was asked for. */
+    async function signInAs(email: string, to: string) {
+      const context = await browser?.().newContext();
+      const page = await context?.newPage();
+      if (!page) throw new Error('no browser');
+      await page.goto(`${daemon.url}${to}`);
+      await page.getByRole('link', { name: /^Sign in with 127/ }).click();
+      await page.fill('input[name=login]', email);
+      await page.fill('input[name=password]', 'any');
+      await page.getByRole('button', { name: 'Sign-in' }).click();
+      await page.getByRole('button', { name: 'Continue' }).click();
+      return page;
+    }
+
+    it('and come back to the page they wanted, as an owner of their own', async () => {
+      const app = makeApp(() => daemon.url);
+      for (const email of ['ada@example.com', 'ben@example.com']) {
+        const page = await signInAs(email, '/drifts?state=open');
+        await page.getByRole('heading', { level: 1, name: 'Drifts' }).waitFor();
+        expect(page.url()).toBe(`${daemon.url}/drifts?state=open`);
+        expect(await page.content()).not.toContain('thk_');
+        await page.reload();
+        await page.getByRole('heading', { level: 1, name: 'Drifts' }).waitFor();
+      }
+      const { data } = (await app.call('GET', '/api/keys')).json;
+      const made = data.filter(({ name }: { name: string }) => name === 'console');
+      expect(made.map(({ owner }: { owner: string }) => owner)).toEqual([
+        'ada@example.com',
+        'ben@example.com',
+      ]);
+      for (const key of made) {
+        expect(key.scopes).toEqual(['read', 'decide']);
+        const lasts = Date.parse(key.expires_at) - Date.parse(key.created_at);
+        expect(Math.round(lasts / 1_000)).toBe(12 * 3_600);
+      }
+      const audit = (await app.call('GET', '/api/audit')).json.data;
+      expect(audit.map(({ owner }: { owner: string }) => owner)).toContain('ben@example.com');
+    });
+
+    it('and are told why when none of their groups has a scope', async () => {
+      const page = await signInAs('eve@example.com', '/');
+      await page.getByText('None of your groups (groups) may use this console.').waitFor();
+      expect(new URL(page.url()).pathname).toBe(`${path}/`);
+    });
+
+    it.each([
+      ['without having begun', ''],
+      ['with an invented cookie', 'tallyhook_sign_in=AAAA'],
+    ])('but nobody comes back %s', async (_, cookie) => {
+      const answer = await fetch(`${daemon.url}/sign-in/callback?code=x&state=y`, {
+        headers: { cookie },
+      });
+      expect(answer.status).toBe(403);
+      expect(await answer.text()).toContain('The sign-in took too long. Try again.');
+    });
+
+    it.each(['//evil.example', '/\\evil.example', 'https://evil.example', '/a b'])(
+      'and are never sent to %s',
+      async (to) => {
+        const answer = await fetch(`${daemon.url}/sign-in?to=${encodeURIComponent(to)}`, {
+          redirect: 'manual',
+        });
+        expect(answer.status).toBe(302);
+        expect(answer.headers.get('location')).not.toContain('evil');
+        expect(answer.headers.get('set-cookie')).toContain('HttpOnly; SameSite=Lax');
+        expect(answer.headers.get('set-cookie')).toContain(`Path=${path}/sign-in;`);
+      },
+    );
+  },
+);
 
 describe('The claims of an account name an owner and scopes', () => {
   const rule: SignInRule = {

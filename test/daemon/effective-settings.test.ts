@@ -42,6 +42,21 @@ it('Every setting is listed with the strongest source that names it', () => {
   expect(found.get('webhooks.allow_cidrs')).toMatchObject({ value: [], source: 'default' });
 });
 
+it('Of a forward proxy its address is listed, without the login', () => {
+  const env = { HTTPS_PROXY: 'u:hush@a:1', http_proxy: 'http://u:hush@b:2', NO_PROXY: 'c' };
+  const found = effective({ ...env, UPSTREAM_PROXY: 'https://u:hush@d:3' });
+  const shown = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'upstream.proxy'];
+  expect(shown.map((name) => found.get(name)?.value)).toEqual([
+    'http://a:1',
+    'http://b:2',
+    null,
+    'c',
+    'https://d:3',
+  ]);
+  expect(found.get('webhooks.proxy')?.value).toBe('environment');
+  expect(JSON.stringify([...found.values()])).not.toContain('hush');
+});
+
 it('Of a secret it is listed only whether it is set', () => {
   const found = effective({ ...SECRETS, ...SERVICE });
   for (const name of Object.keys(SECRETS))

@@ -31,6 +31,25 @@ describe('The settings of a stage', () => {
     ]);
   });
 
+  it.each([
+    [
+      { HTTPS_PROXY: 'http://a', http_proxy: 'http://b' },
+      { https: 'http://a', http: 'http://b' },
+    ],
+    [
+      { ALL_PROXY: 'http://c', HTTP_PROXY: 'http://b' },
+      { https: 'http://c', http: 'http://b' },
+    ],
+    [{ https_proxy: 'http://a', HTTPS_PROXY: 'http://z' }, { https: 'http://a' }],
+    [
+      { UPSTREAM_PROXY: 'http://d', NO_PROXY: 'e' },
+      { https: 'http://d', http: 'http://d', except: 'e' },
+    ],
+    [{ UPSTREAM_PROXY: 'none', HTTPS_PROXY: 'http://a' }, {}],
+  ])('The service is reached through the forward proxy of %j', (env, proxies) => {
+    expect(upstreamSettings(loadConfig(env)).proxies).toEqual(proxies);
+  });
+
   it('come from the configuration', () => {
     const settings = config({
       http: { body_bytes_max: 2_000 },

@@ -122,6 +122,18 @@ it('Unauthenticated requests are limited per address, with Retry-After', async (
   expect(rig.requests).toHaveLength(2);
 });
 
+it.each([
+  ['trusted', ['127.0.0.0/8'], 200],
+  ['not trusted', [], 429],
+])('The address limit of clients behind a proxy that is %s', async (_, trustedProxies, status) => {
+  const rig = await open({ openPathsPerS: 0.5, trustedProxies });
+  const from = (address: string) =>
+    rig.call('GET', '/v1/system/maintenance', { headers: { 'x-forwarded-for': address } });
+  expect((await from('1.1.1.1')).status).toBe(200);
+  expect((await from('6.6.6.6, 1.1.1.1')).status).toBe(429);
+  expect((await from('1.1.1.2')).status).toBe(status);
+});
+
 /** A gateway whose service answers after `answer` is called. */
 async function withHeldAnswers(options = {}) {
   const rig = await open(options);

@@ -12,6 +12,7 @@ import { makeHttpServer } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
+import { makeTrustedProxies } from '../../src/kernel/http/trusted-proxies.ts';
 import { tryParseJson } from '../../src/kernel/json.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
@@ -72,6 +73,7 @@ export interface RigOptions
     Pick<GatewayDeps, 'bodyBytesMax' | 'concurrencyMax' | 'openPathsPerS' | 'isAlive' | 'prove'>
   > {
   writeTimeoutMs?: number;
+  trustedProxies?: readonly string[];
   /** Default: that of the machine. */
   clock?: Clock;
   /** Where transactions go, such as a closed port. */
@@ -275,6 +277,7 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
     serviceDown: async () => serviceDown(),
     openPathsPerS: options.openPathsPerS ?? 10_000,
     queueTtlMs: 60_000,
+    addressOf: makeTrustedProxies(options.trustedProxies ?? []).addressOf,
     isAlive: options.isAlive ?? (() => true),
     prove: options.prove,
     onConcluded: () => {},

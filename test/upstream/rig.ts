@@ -27,6 +27,7 @@ export const SETTINGS: UpstreamSettings = {
   readTimeoutMs: 5000,
   writeTimeoutMs: 5000,
   connectTimeoutMs: 5000,
+  proxies: {},
   bodyBytesMax: 1 << 20,
   budgetPerS: 1000,
   initialRatePerS: 1000,
@@ -100,6 +101,7 @@ export function transportWith(
 ): Transport {
   const all = {
     connectTimeoutMs: 5000,
+    proxies: {},
     bodyBytesMax: 1000,
     connections: { polls: 1, 'app-read': 1 },
     ...settings,

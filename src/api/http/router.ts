@@ -8,6 +8,7 @@ import { type RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { TrustedProxies } from '../../kernel/http/trusted-proxies.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
@@ -124,6 +125,7 @@ interface RouterDeps {
   log: Log;
   /** Bound of every JSON body that a route describes. */
   bodyBytesMax: number;
+  trusted: TrustedProxies;
   /** Measures the rate of requests without a key. */
   monotonic?: Clock | undefined;
 }
@@ -277,7 +279,7 @@ async function audited<T>(
 
 /** Documents a route and serves it. */
 function serve<R extends z.ZodObject>(
-  { app, keys, bodyBytesMax, openLimit }: RouterDeps & { openLimit: AddressLimit },
+  { app, keys, bodyBytesMax, openLimit, trusted }: RouterDeps & { openLimit: AddressLimit },
   config: RouteConfig,
   scope: Scope | undefined,
   schema: R,
@@ -293,8 +295,10 @@ function serve<R extends z.ZodObject>(
   });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
-    if (scope === undefined) await openLimit.take(addressOf(c));
-    const caller = scope === undefined ? undefined : await authenticate(keys, c, scope);
+    const incoming = incomingOf(c);
+    const address = incoming && trusted.addressOf(incoming);
+    if (scope === undefined) await openLimit.take(address);
+    const caller = scope === undefined ? undefined : await authenticate(keys, c, address, scope);
     return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
   });
 }
@@ -347,19 +351,20 @@ function isOptional(body: z.ZodType): boolean {
 async function authenticate(
   keys: Pick<Keys, 'authenticate'>,
   c: Context,
+  address: string | undefined,
   scope: Scope,
 ): Promise<Caller> {
   const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
-  const caller = await keys.authenticate(secret ?? '', addressOf(c));
+  const caller = await keys.authenticate(secret ?? '', address);
   if (!caller) throw new Failure('unauthorized');
   requireScope(caller, scope);
   return caller;
 }
 
-/** The address of the client; undefined for a request without a connection. */
-function addressOf(c: Context): string | undefined {
+/** Node's request; undefined for one without a connection. */
+export function incomingOf(c: Context): IncomingMessage | undefined {
   const env: { incoming?: IncomingMessage } | undefined = c.env;
-  return env?.incoming?.socket.remoteAddress;
+  return env?.incoming;
 }
 
 /** @throws Failure `not_found` for a path that names no resource, else `invalid_request` */

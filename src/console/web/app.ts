@@ -2,7 +2,6 @@
 import {
   call,
   forgetKey,
-  meta,
   storedKey,
   storeKey,
   takeSignIn,
@@ -13,6 +12,7 @@ import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
+import { insidePath, meta } from './kit/shell.ts';
 import { NAVIGATION, type ViewProps } from './pages.ts';
 
 type Loader = () => Promise<{ default: ComponentType<ViewProps> }>;
@@ -85,7 +85,9 @@ function KeyForm({ why, done }: { why: string; done: () => void }) {
     }
   };
   const issuer = meta('sign-in');
-  const here = encodeURIComponent(location.pathname + location.search);
+  const here = encodeURIComponent(
+    (insidePath(location.pathname) ?? location.pathname) + location.search,
+  );
   const hint = 'It begins with thk_';
   const fields: Field[] = [
     { name: 'key', label: 'A key with the scope read', type: 'password', hint },

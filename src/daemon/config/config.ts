@@ -8,11 +8,20 @@ import { resolve } from 'node:path';
 import { parse } from 'yaml';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { type ProxySettings, parseProxy, withScheme } from '../../kernel/http/forward-proxy.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
 import type { setting } from '../../resources/admin/setting.ts';
 import type { Shown } from '../../resources/resource.ts';
-import { DEFINED, type Settings, settingsSchema, treeOf, unitOf, VARIABLES } from './settings.ts';
+import {
+  DEFINED,
+  type Defined,
+  type Settings,
+  settingsSchema,
+  treeOf,
+  unitOf,
+  VARIABLES,
+} from './settings.ts';
 
 type EffectiveSetting = Shown<typeof setting>;
 
@@ -34,6 +43,8 @@ export interface Config extends Settings {
   oidcClientSecret: string | undefined;
   /** Of the bucket for reports; undefined without one. */
   bucketKeys: BucketKeys | undefined;
+  /** Of the environment. */
+  proxies: ProxySettings;
   /** What people are shown of all this. */
   effective: readonly EffectiveSetting[];
 }
@@ -70,7 +81,8 @@ const DEFAULTS = treeOf(
  * @param overrides settings that take precedence over everything else
  * @throws Failure `bad_setting` with one line that names the setting
  */
-export function loadConfig(env: Environment = process.env, overrides: object = {}): Config {
+export function loadConfig(given: Environment = process.env, overrides: object = {}): Config {
+  const env = withProxyVariables(given);
   refuseUnknownVariables(env);
   const file = text(env, 'TALLYHOOK_CONFIG');
   const layers = [
@@ -102,6 +114,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
     oidcClientSecret: text(env, 'OIDC_CLIENT_SECRET'),
     bucketKeys: bucketKeysOf(settings, env),
+    proxies: proxiesOf(env),
     effective: effectiveSettings(settings, layers, env, dataDir),
   });
 }
@@ -173,7 +186,7 @@ function parseSettings(merged: object, env: Environment): Settings {
     );
   }
   const variable = OVERRIDES.find(
-    (row) => path.startsWith(row.path.join('.')) && text(env, row.name) !== undefined,
+    (row) => `${path}.`.startsWith(`${row.path.join('.')}.`) && text(env, row.name) !== undefined,
   );
   if (variable) throw bad(variable.name, variable.expected);
   throw new Failure('bad_setting', `${path} is invalid: ${issue?.message ?? 'unknown reason'}`);
@@ -222,6 +235,27 @@ function masterKeyOf(env: Environment, name: string): string | undefined {
     throw bad(name, KEY_FORM);
   }
   return value;
+}
+
+/** The lower-case names take precedence, as in curl. */
+function withProxyVariables(given: Environment): Environment {
+  const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY'];
+  const found = names.map((name) => [name, text(given, name.toLowerCase()) ?? given[name]]);
+  return { ...given, ...Object.fromEntries(found) };
+}
+
+function proxiesOf(env: Environment): ProxySettings {
+  const url = (name: string) => {
+    const value = text(env, name);
+    if (value === undefined || parseProxy(value)) return value;
+    throw bad(name, 'an address such as http://user:password@proxy:3128, also https://, not SOCKS');
+  };
+  const all = url('ALL_PROXY');
+  return {
+    https: url('HTTPS_PROXY') ?? all,
+    http: url('HTTP_PROXY') ?? all,
+    except: text(env, 'NO_PROXY'),
+  };
 }
 
 /** Merges sections; lists and plain values of `overrides` replace those of `base`. */
@@ -307,9 +341,11 @@ function effectiveSettings(
   const found = leavesOf(settings).map(([path, value]): EffectiveSetting => {
     const source = strongestFirst.find(([, tree]) => names(tree, path))?.[0] ?? 'default';
     const name = path.join('.');
-    const description = descriptionOf(path);
+    const { description = null, isUrl } = settingAt(path) ?? {};
+    const shown = isUrl && typeof value === 'string' ? withoutLogin(value) : value;
     const unit = unitOf(name);
-    return { name, value, source, is_secret: false, is_set: value !== null, description, unit };
+    const is_set = value !== null;
+    return { name, value: shown, source, is_secret: false, is_set, description, unit };
   });
   const variables = Object.entries(VARIABLES).flatMap(([name, { kind, description }]) => {
     if (kind === 'command') return [];
@@ -330,19 +366,19 @@ function effectiveSettings(
   return [...found, ...variables];
 }
 
-/** Of the setting that holds the value at that path. */
-function descriptionOf(path: readonly string[]): string | null {
-  const setting = DEFINED.find(
-    (one) => !one.isSection && one.path.every((name, n) => name === path[n]),
-  );
-  return setting?.description ?? null;
+/** The setting that holds the value at that path. */
+function settingAt(path: readonly string[]): Defined | undefined {
+  return DEFINED.find((one) => !one.isSection && one.path.every((name, n) => name === path[n]));
 }
 
-/** Of a URL without its login. */
 function shownOf(kind: 'url' | 'text', value: string): string {
-  if (kind === 'text') return value;
-  const { origin, pathname } = new URL(value);
-  return origin + pathname.replace(/\/+$/, '');
+  return kind === 'text' ? value : withoutLogin(withScheme(value));
+}
+
+/** A URL without its login and query; a word as it is. */
+function withoutLogin(value: string): string {
+  const url = URL.parse(value);
+  return url ? url.origin + url.pathname.replace(/\/+$/, '') : value;
 }
 
 /** Values by their path; an empty section is a value. */

@@ -4,6 +4,7 @@
  * their unit. Pure.
  */
 import { z } from 'zod';
+import { parseProxy } from '../../kernel/http/forward-proxy.ts';
 import { FEE_MODES } from '../../operations/operations.ts';
 import { SCOPES } from '../../resources/admin/key.ts';
 import { ROLES } from '../../resources/admin/status.ts';
@@ -37,6 +38,22 @@ const feeRules = z
     const times = changes.map(({ from }) => Date.parse(from));
     return times.every((time, i) => i === 0 || time > (times[i - 1] ?? time));
   }, 'each rule must have a later from than the one before it');
+
+/** Words instead of the address of a proxy. */
+const PROXY_WORDS = ['environment', 'none'];
+const PROXY_FORM = `http://user:password@proxy:3128 or https://…, or ${PROXY_WORDS.join(' or ')}`;
+const isProxy = (text: string) => /^https?:/.test(text) && parseProxy(text) !== undefined;
+const proxy = z
+  .string()
+  .refine((text) => PROXY_WORDS.includes(text) || isProxy(text), `must be ${PROXY_FORM}`);
+const ranges = z.array(z.union([z.cidrv4(), z.cidrv6()]));
+const basePath = z
+  .string()
+  .max(200)
+  .regex(/^(\/[A-Za-z0-9][\w.~-]*)*$/, 'must be like /tallyhook')
+  .refine((path) => !/^\/(api|v1|console|docs|sign-in|healthz|readyz|metrics)(\/|$)/.test(path), {
+    message: 'must not begin like a path of the daemon itself',
+  });
 
 const shortText = z.string().min(1).max(200);
 const PLAIN = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/;
@@ -75,6 +92,8 @@ export interface About {
   /** As in YAML; a section has none. */
   default?: unknown;
   variable?: Variable;
+  /** A URL, of which people are shown no login. */
+  isUrl?: boolean;
 }
 
 const aboutOf = (schema: z.ZodType): About => schema.meta() ?? {};
@@ -90,6 +109,16 @@ function setting<S extends z.ZodType>(
 
 function section<S extends z.ZodRawShape>(shape: S, description?: string) {
   return z.strictObject(shape).meta(description === undefined ? {} : { description });
+}
+
+/** Where requests leave through a forward proxy. */
+function proxySetting(name: string, description: string) {
+  const schema = setting(proxy, 'environment', description, {
+    name,
+    read: String,
+    expected: PROXY_FORM,
+  });
+  return schema.meta({ ...schema.meta(), isUrl: true });
 }
 
 const listOf = (text: string) =>
@@ -110,6 +139,23 @@ const http = section({
     read: Number,
     expected: 'a port from 0 to 65535',
   }),
+  base_path: setting(
+    basePath,
+    '',
+    'path of a reverse proxy under which all of this is, such as /tallyhook; with or without it ' +
+      'the daemon serves the same',
+    { name: 'TALLYHOOK_BASE_PATH', read: String, expected: 'a path such as /tallyhook' },
+  ),
+  trusted_proxies: setting(
+    ranges,
+    [],
+    'address ranges of reverse proxies whose X-Forwarded-For, -Proto and -Host are believed',
+    {
+      name: 'TALLYHOOK_TRUSTED_PROXIES',
+      read: listOf,
+      expected: 'ranges such as 10.0.0.0/8, separated by commas',
+    },
+  ),
   body_bytes_max: setting(bytes, 1_048_576, 'largest request body; a larger one is answered 413'),
   feed_wait_max_ms: setting(ms, 30_000, 'longest long poll of GET /api/events?wait='),
 });
@@ -243,7 +289,12 @@ const upstream = section(
       1_000,
       'app requests in flight to the service; further ones are answered 502',
     ),
-    connect_timeout_ms: setting(ms, 5_000, 'name lookup, TCP and TLS'),
+    proxy: proxySetting(
+      'UPSTREAM_PROXY',
+      'forward proxy, http://user:password@proxy:3128, with the exceptions of NO_PROXY; ' +
+        'environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY; none: directly',
+    ),
+    connect_timeout_ms: setting(ms, 5_000, 'name lookup, TCP and TLS; also to open a tunnel'),
     read_timeout_ms: setting(ms, 10_000, 'a whole read: connect, request, response'),
     write_timeout_ms: setting(
       ms,
@@ -443,7 +494,7 @@ const ledger = section(
 const webhooks = section(
   {
     allow_cidrs: setting(
-      z.array(z.union([z.cidrv4(), z.cidrv6()])),
+      ranges,
       [],
       'private address ranges that endpoints may have; with the sandbox also loopback',
       {
@@ -457,6 +508,13 @@ const webhooks = section(
       true,
       'receivers without encryption; false refuses http:// URLs, also when sending, except to ' +
         'loopback addresses in allow_cidrs',
+    ),
+    proxy: proxySetting('WEBHOOK_PROXY', 'as upstream.proxy, for receivers'),
+    proxy_resolves_names: setting(
+      z.boolean(),
+      false,
+      'for networks in which only the proxy resolves names: it gets the name of a receiver, and ' +
+        'only addresses written in URLs are checked',
     ),
     attempt_timeout_ms: setting(
       ms,
@@ -672,6 +730,18 @@ export const VARIABLES: Record<string, KnownVariable> = {
     description: 'of the service; all five UPSTREAM_* or none, then the sandbox runs',
   },
   TALLYHOOK_CONFIG: { kind: 'text', description: 'a YAML file with the settings that it changes' },
+  HTTPS_PROXY: {
+    kind: 'url',
+    description: 'forward proxy of https:// targets; each of these is read in lower case first',
+  },
+  HTTP_PROXY: { kind: 'url', description: 'forward proxy of http:// targets' },
+  ALL_PROXY: { kind: 'url', description: 'of targets for which neither of the former is set' },
+  NO_PROXY: {
+    kind: 'text',
+    description:
+      'targets reached directly: names (with all below them), addresses, ranges, each with :port ' +
+      'or not; * for all; loopback always is',
+  },
   NODE_ENV: { kind: 'text', description: 'production refuses a start with the sandbox' },
   UPSTREAM_BASE_URL: { kind: 'url', description: 'address of the service' },
   UPSTREAM_AUTH_URL: { kind: 'url', description: 'address of its authorization' },

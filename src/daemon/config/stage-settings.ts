@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { SignInSettings } from '../../console/console.ts';
 import { addressKey } from '../../kernel/addresses.ts';
+import type { ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
 import {
   type EffectSettings,
@@ -94,16 +95,27 @@ export function alertSettings({ alerts, ledger }: Config): AlertSettings {
   return { stuckFactor: alerts.stuck_factor, stuckMinMs: alerts.stuck_min_ms, rules };
 }
 
+/** @param setting that of the service or of webhooks */
+export function proxySettings({ proxies }: Config, setting: string): ProxySettings {
+  if (setting === 'environment') return proxies;
+  return setting === 'none' ? {} : { ...proxies, https: setting, http: setting };
+}
+
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
 /** @param sandbox true allows receivers on loopback addresses */
-export function webhookSettings({ webhooks, database }: Config, sandbox: boolean): WebhookSettings {
+export function webhookSettings(config: Config, sandbox: boolean): WebhookSettings {
+  const { webhooks, database } = config;
   const { deliveries, events } = database.retention_days;
   return {
     ...webhookDefaults,
     keepMs: Math.min(deliveries, events) * 86_400_000,
     allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
     allowHttp: webhooks.allow_http,
+    proxies: {
+      ...proxySettings(config, webhooks.proxy),
+      resolvesNames: webhooks.proxy_resolves_names,
+    },
     send: { ...webhookDefaults.send, deadlineMs: webhooks.attempt_timeout_ms },
     concurrency: webhooks.concurrency_max,
     inFlightPerEndpoint: webhooks.in_flight_per_endpoint_max,

@@ -5,6 +5,7 @@
  */
 import { type Dispatcher, errors } from 'undici';
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
+import { ProxyFailure, type ProxyFault } from '../../kernel/http/tunnel.ts';
 
 export interface ExchangeRequest {
   method: string;
@@ -28,6 +29,8 @@ export type NotSentCause =
   | 'connection_refused'
   | 'connect_timeout'
   | 'tls'
+  /** The forward proxy opened no tunnel to the service. */
+  | ProxyFault
   /** Any other failure before the connection was established. */
   | 'not_connected'
   /** The deadline passed before the first byte. */
@@ -304,6 +307,7 @@ function latin1(value: Buffer | string): string {
 
 /** What an error before the first byte means. */
 function notSentCause(error: unknown): NotSentCause {
+  if (error instanceof ProxyFailure) return error.fault;
   const code = codeOf(error);
   switch (code) {
     case 'ENOTFOUND':

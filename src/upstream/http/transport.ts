@@ -7,7 +7,9 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client, Pool } from 'undici';
 import { after, type Clock, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { makeProxyOf, type ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import { serverNameOf } from '../../kernel/http/server-name.ts';
+import { openTunnel } from '../../kernel/http/tunnel.ts';
 import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 
 /** Traffic that has connections of its own. */
@@ -26,6 +28,7 @@ export interface Transport {
 export interface TransportSettings {
   connectTimeoutMs: number;
   bodyBytesMax: number;
+  proxies: ProxySettings;
   /** The size of each pool, for each origin. */
   connections: { polls: number; 'app-read': number };
 }
@@ -56,7 +59,7 @@ export function makeTransport(
   monotonic: Clock = { now: monotonicMs },
 ): Transport {
   const { bodyBytesMax } = settings;
-  const connector = makeConnectors(settings.connectTimeoutMs);
+  const connector = makeConnectors(settings.connectTimeoutMs, settings.proxies);
   const writes = makeWriteConnections(connector, clock, monotonic);
   const pools = new Map<string, Pool>();
   const open = new Set<Promise<unknown>>();
@@ -203,25 +206,39 @@ interface Connector {
  * A source of connectors that share TLS sessions. A failure of one is proof that no byte of a
  * request left. TLS runs over a TCP socket of ours, so that a write can be stopped with a reset:
  * after a plain close the kernel would still deliver what it has buffered, long after the deadline.
+ * A forward proxy resolves the service's name.
  */
-function makeConnectors(timeoutMs: number): () => Connector {
+function makeConnectors(timeoutMs: number, proxies: ProxySettings): () => Connector {
   const tcp = buildConnector({ timeout: timeoutMs });
   const tls = buildConnector({ timeout: timeoutMs, allowH2: false });
+  const proxyOf = makeProxyOf(proxies);
   return () => {
     let last: Socket | undefined;
     const connect: buildConnector.connector = (options, done) => {
       const secure = options.protocol === 'https:';
+      const { hostname } = options;
       const port = options.port || (secure ? '443' : '80');
-      tcp({ hostname: options.hostname, protocol: 'http:', port }, (error, socket) => {
-        if (error || !socket) return done(error ?? new Error('no socket'), null);
-        last = socket;
+      const use = (socket: Socket, tcpSocket: Socket) => {
+        last = tcpSocket;
         if (!secure) return done(null, socket);
         const servername = serverNameOf(options.hostname);
         tls({ ...options, port, servername, httpSocket: socket }, (failure, secured) => {
           if (!failure && secured) return done(null, secured);
-          socket.destroy();
+          tcpSocket.destroy();
           done(new TlsFailure('TLS', { cause: failure }), null);
         });
+      };
+      const proxy = proxyOf(options);
+      if (proxy) {
+        openTunnel(proxy, { hostname, port }, timeoutMs).then(
+          (tunnel) => use(tunnel.socket, tunnel.tcp),
+          (failure: Error) => done(failure, null),
+        );
+        return;
+      }
+      tcp({ hostname, protocol: 'http:', port }, (error, socket) => {
+        if (error || !socket) return done(error ?? new Error('no socket'), null);
+        use(socket, socket);
       });
     };
     return { connect, reset: () => reset(last) };

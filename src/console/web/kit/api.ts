@@ -1,5 +1,6 @@
 /** Calls the API with the key of this tab, and hooks that load and reload what views show. */
 import { useEffect, useRef, useState } from './html.ts';
+import { BASE_PATH, insidePath, meta } from './shell.ts';
 
 const KEY = 'tallyhook_key';
 
@@ -14,17 +15,13 @@ export class Problem extends Error {
   }
 }
 
-/** A value that the shell has for this page, such as the result of a sign-in; or undefined. */
-export function meta(name: string): string | undefined {
-  return document.querySelector<HTMLMetaElement>(`meta[name="tallyhook-${name}"]`)?.content;
-}
-
 /** Stores the key that a sign-in returned, and shows the address that was asked for before it. */
 export function takeSignIn(): void {
   const key = meta('key');
   if (key !== undefined) storeKey(key);
   document.querySelector('meta[name="tallyhook-key"]')?.remove();
-  if (location.pathname.startsWith('/sign-in')) history.replaceState(null, '', meta('to') ?? '/');
+  if (insidePath(location.pathname)?.startsWith('/sign-in'))
+    history.replaceState(null, '', BASE_PATH + (meta('to') ?? '/'));
 }
 
 export const storedKey = (): string | null => sessionStorage.getItem(KEY);
@@ -51,9 +48,11 @@ export async function send(
   const isBlob = body instanceof Blob;
   if (body !== undefined) headers['content-type'] = isBlob ? body.type : 'application/json';
   const sent = body === undefined ? null : isBlob ? body : JSON.stringify(body);
-  const answer = await fetch(path, { method, headers, body: sent, signal }).catch(() => {
-    throw new Problem(0, 'no_answer', 'The daemon does not respond.');
-  });
+  const answer = await fetch(BASE_PATH + path, { method, headers, body: sent, signal }).catch(
+    () => {
+      throw new Problem(0, 'no_answer', 'The daemon does not respond.');
+    },
+  );
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const why = problem.detail ?? problem.title ?? `HTTP status ${answer.status}`;

@@ -72,4 +72,12 @@ export const ERRORS: Record<string, string> = {
   dns: 'the name was not found',
   tls: 'the TLS handshake failed',
   blocked_address: 'the address is not allowed',
+  proxy_unreachable: 'the forward proxy does not answer',
+  proxy_tls: 'the TLS handshake with the forward proxy failed',
+  proxy_timeout: 'the forward proxy opened no tunnel in time',
+  proxy_auth: 'the forward proxy wants another login',
+  proxy_refused: 'the forward proxy does not allow the receiver',
+  proxy_target_unreachable: 'the forward proxy did not reach the receiver',
+  proxy_closed: 'the forward proxy cut the connection',
+  proxy_unreadable: 'the forward proxy answered something that is not HTTP',
 };

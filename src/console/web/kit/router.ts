@@ -1,14 +1,16 @@
 /** The address bar as the state of the page: links, filters and the way back work as everywhere. */
 import { useEffect, useState } from './html.ts';
+import { BASE_PATH, insidePath } from './shell.ts';
 
 export interface Place {
+  /** Within the console. */
   path: string;
   query: URLSearchParams;
 }
 
 const CHANGED = 'tallyhook:place';
 const present = (): Place => ({
-  path: location.pathname,
+  path: insidePath(location.pathname) ?? location.pathname,
   query: new URLSearchParams(location.search),
 });
 
@@ -27,8 +29,9 @@ export function usePlace(): Place {
   return place;
 }
 
+/** @param href a path within the console */
 export function go(href: string, how: 'push' | 'replace' = 'push'): void {
-  history[how === 'push' ? 'pushState' : 'replaceState'](null, '', href);
+  history[how === 'push' ? 'pushState' : 'replaceState'](null, '', BASE_PATH + href);
   dispatchEvent(new Event(CHANGED));
 }
 
@@ -38,7 +41,7 @@ export function setQuery(changes: Record<string, string>): void {
   for (const [name, value] of Object.entries(changes))
     if (value) query.set(name, value);
     else query.delete(name);
-  go(`${location.pathname}${query.size > 0 ? `?${query}` : ''}`, 'replace');
+  go(`${present().path}${query.size > 0 ? `?${query}` : ''}`, 'replace');
 }
 
 /** Follows links to pages of the console without loading the document again. */
@@ -47,11 +50,12 @@ export function followLinks(isPage: (path: string) => boolean): void {
     const link = (event.target as Element).closest?.('a');
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
     if (!link || !isPlain || event.defaultPrevented || link.target) return;
-    if (link.origin !== location.origin || !isPage(link.pathname)) return;
+    const path = link.origin === location.origin ? insidePath(link.pathname) : undefined;
+    if (path === undefined || !isPage(path)) return;
     // A place on this page, such as its content: the browser goes there, also with the keyboard.
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
-    go(link.pathname + link.search);
+    go(path + link.search);
     scrollTo(0, 0);
   });
 }

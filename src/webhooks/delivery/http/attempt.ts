@@ -4,12 +4,13 @@
  * `readBytesMax`, and may stall, be cut off or be unreadable; then the connection is destroyed.
  * Redirects are not followed. A failure is a response with an error code, never an exception.
  */
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../../kernel/clock.ts';
-import { serverNameOf } from '../../../kernel/http/server-name.ts';
+import { ProxyFailure } from '../../../kernel/http/tunnel.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
-import { BLOCKED_ADDRESS, checkedLookup, makeResolve } from './resolve.ts';
+import { makeConnector, type ProxyUse } from './connector.ts';
+import { BLOCKED_ADDRESS, checkedLookup, makeResolve, type Resolve } from './resolve.ts';
 
 export interface SendLimits {
   /** From the start to the head of the response. */
@@ -51,9 +52,12 @@ const KEPT_HEADERS = [
 ];
 const HEADER_LENGTH_MAX = 512;
 
-export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): AttemptClient {
-  const lookup = checkedLookup(makeResolve(), allowed);
-  const connect = buildConnector({ timeout: limits.deadlineMs, allowH2: false, lookup });
+export function makeAttemptClient(
+  limits: SendLimits,
+  allowed: AllowedRanges,
+  proxies: ProxyUse = {},
+  resolve: Resolve = makeResolve(),
+): AttemptClient {
   const agent = new Agent({
     // The sender bounds them.
     connections: null,
@@ -63,8 +67,7 @@ export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): A
     // A safety net behind our own deadline.
     headersTimeout: limits.deadlineMs * 2,
     bodyTimeout: limits.deadlineMs * 2,
-    connect: (options, done) =>
-      connect({ ...options, servername: serverNameOf(options.hostname) }, done),
+    connect: makeConnector(checkedLookup(resolve, allowed), limits.deadlineMs, proxies),
   });
   const inFlight = new Set<Exchange>();
   return {
@@ -226,6 +229,7 @@ const ERROR_CODES: Record<string, string> = {
 
 /** A stable error code; the driver's message may contain addresses and is dropped. */
 function errorCodeOf(error: unknown): string {
+  if (error instanceof ProxyFailure) return error.fault;
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return 'failed';
   if (ERROR_CODES[code]) return ERROR_CODES[code];

@@ -8,6 +8,7 @@ import { Card, Choice, Code, ListTable, Pill, Time, View } from '../../kit/eleme
 import { amountText, isPast, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
+import { BASE_PATH } from '../../kit/shell.ts';
 import type { ViewProps } from '../../pages.ts';
 
 type Key = Shown<typeof key>;
@@ -104,11 +105,12 @@ export default function Keys(_: ViewProps) {
 }
 
 function Secret({ secret, done }: { secret: string; done: () => void }) {
+  const url = location.origin + BASE_PATH;
   const hide = html`<button type="button" class="quiet" onClick=${done}>I have stored it</button>`;
   return html`<${Card} tone="good" title="The new key" aside=${hide}>
     <p>It is shown this once. Only its hash is stored.</p>
     <p><${Code} text=${secret} whole /></p>
-    <pre tabindex="0">curl -H 'authorization: Bearer …' ${location.origin}/api/status</pre>
+    <pre tabindex="0">curl -H 'authorization: Bearer …' ${url}/api/status</pre>
   <//>`;
 }
 
