@@ -76,10 +76,13 @@ describe.each([
     expect(await style.getAttribute('href')).toBe('/tallyhook/console/style.css');
     expect((await fetch(`${nginx.url}/tallyhook/console/style.css`)).status).toBe(200);
     expect(await page.content()).toContain(`curl ${url}/api/status`);
+    const links = await page.evaluate<string[]>(LINKS);
+    expect(links.filter((href) => !href.startsWith('/tallyhook/'))).toEqual([]);
     await page.getByRole('link', { name: 'openapi.json' }).click();
     expect(page.url()).toBe(`${url}/api/openapi.json`);
     const document = (await app.call('GET', '/api/openapi.json')).json;
     expect(document.servers[0].url).toBe('/tallyhook');
+    expect(document.externalDocs.url).toBe('/tallyhook/docs#gateway');
     await page.close();
   });
 
