@@ -46,7 +46,7 @@ create unique index owners_once on tallyhook.owners (tallyhook.owner_key(name));
 alter table tallyhook.decisions
   add constraint decisions_known check (case when subject like 'op\_%' then decision in ('executed', 'not_executed')
     when subject like 'drf\_%' then decision in ('book', 'link', 'dismiss')
-    when subject like 'per\_%' then decision = 'close' else false end),
+    when subject like 'per\_%' then decision in ('close', 'reopen') else false end),
   add constraint decisions_link_an_operation check ((decision = 'link') = (operation_id is not null)),
   add constraint decisions_need_approval check (approvals_needed in (1, 2));
 --> statement-breakpoint
@@ -184,15 +184,21 @@ end $$;
 create trigger periods_consecutive before insert on tallyhook.periods
   for each row execute function tallyhook.check_period();
 --> statement-breakpoint
--- A period is signed by an approval of its close, and reopened only while it is the newest one.
+-- A period is signed by an approval of its close, and reopened only while it is the newest one; once it is signed,
+-- only by an approval of the newest proposal to do so.
 create function tallyhook.check_period_action() returns trigger language plpgsql as $$
 begin
   perform tallyhook.lock_periods();
   if exists (select from tallyhook.period_actions a where a.period_id = new.period_id and a.action = 'reopened') then
     raise exception 'period % is reopened', new.period_id using errcode = 'TH007';
   end if;
-  if new.action = 'signed' and not exists (select from tallyhook.approvals v
-    where v.subject = new.period_id and tallyhook.owner_key(v.owner) = tallyhook.owner_key(new."by")) then
+  if (new.action = 'signed' or new.action = 'reopened' and exists (select from tallyhook.period_actions s
+      where s.period_id = new.period_id and s.action = 'signed')) and not exists (
+    select from tallyhook.approvals v
+    join tallyhook.decisions d on d.subject = v.subject and d.n = v.n
+    where v.subject = new.period_id and tallyhook.owner_key(v.owner) = tallyhook.owner_key(new."by")
+      and d.decision = case new.action when 'signed' then 'close' else 'reopen' end
+      and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = new.period_id)) then
     raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
   end if;
   if new.action = 'reopened' and exists (select from tallyhook.periods p
@@ -210,8 +216,10 @@ alter table tallyhook.periods enable always trigger periods_consecutive,
   add constraint periods_not_empty check (period_from < period_to);
 --> statement-breakpoint
 alter table tallyhook.period_actions enable always trigger period_actions_in_order,
-  add constraint period_actions_known check (action in ('closed', 'signed_off', 'signed', 'reopened')),
-  add constraint period_actions_have_reasons check (action not in ('signed_off', 'reopened') or reason is not null);
+  add constraint period_actions_known check (
+    action in ('closed', 'signed_off', 'signed', 'reopen_proposed', 'reopened')),
+  add constraint period_actions_have_reasons check (
+    action not in ('signed_off', 'reopen_proposed', 'reopened') or reason is not null);
 --> statement-breakpoint
 -- Odd postings post an operation, even ones reverse it. A transaction is reversed at most once.
 alter table tallyhook.transactions

@@ -424,9 +424,9 @@ from tallyhook.decisions d
 left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by, max(y.at) as at
   from tallyhook.approvals y where y.subject = d.subject and y.n = d.n having count(*) >= d.approvals_needed) q on true;
 --> statement-breakpoint
-comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, and every close of a period, which its signature approves. It has an effect only once it is approved.';
+comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, and every reopening of a signed one. It has an effect only once it is approved.';
 comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; null until it has all approvals.';
@@ -582,14 +582,17 @@ create view finance_v1.periods as
 select p.id as period, case when r.period_id is not null then 'reopened' when s.period_id is not null then 'signed'
     else 'closed' end as state, p.period_from::timestamptz as period_from, p.period_to::timestamptz as period_to,
   p.closed_by, p.closed_at::timestamptz as closed_at, s.by as signed_by, s.at::timestamptz as signed_at,
-  r.by as reopened_by, r.at::timestamptz as reopened_at, r.reason as reopen_reason, p.report_id, p.report_hash,
+  q.by as reopen_proposed_by, r.by as reopened_by, r.at::timestamptz as reopened_at,
+  coalesce(r.reason, q.reason) as reopen_reason, p.report_id, p.report_hash,
   p.last_batch, p.known_at::timestamptz as known_at, p.chain_head,
   (select count(*) from tallyhook.period_actions o where o.period_id = p.id and o.action = 'signed_off') as signed_off
 from tallyhook.periods p
 left join tallyhook.period_actions s on s.period_id = p.id and s.action = 'signed'
 left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'
+left join lateral (select a.by, a.reason from tallyhook.period_actions a
+  where a.period_id = p.id and a.action = 'reopen_proposed' order by a.id desc limit 1) q on true
 union all
-select null, 'open', max(p.period_to)::timestamptz, null, null, null, null, null, null, null, null, null, null, null,
+select null, 'open', max(p.period_to)::timestamptz, null, null, null, null, null, null, null, null, null, null, null, null,
   null, null, 0
 from tallyhook.periods p
 where not exists (select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened');
@@ -603,7 +606,8 @@ comment on column finance_v1.periods.closed_by is 'Owner of the key that closed 
 comment on column finance_v1.periods.closed_at is 'When it was closed.';
 comment on column finance_v1.periods.signed_by is 'Owner of the key that signed it, never the one that closed it; null until then.';
 comment on column finance_v1.periods.signed_at is 'When it was signed.';
-comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it.';
+comment on column finance_v1.periods.reopen_proposed_by is 'Owner of the key that proposed to reopen it after it was signed.';
+comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it, or approved that; never the one that proposed it.';
 comment on column finance_v1.periods.reopened_at is 'When it was reopened.';
 comment on column finance_v1.periods.reopen_reason is 'Why, as that person wrote it.';
 comment on column finance_v1.periods.report_id is 'The report over exactly this period, which is its answer from now on.';
@@ -619,7 +623,7 @@ select period_id as period, at::timestamptz as at, action, by, reason, detail fr
 comment on view finance_v1.period_history is 'What people did with periods, append-only.';
 comment on column finance_v1.period_history.period is 'Our id of the close.';
 comment on column finance_v1.period_history.at is 'When.';
-comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed or reopened.';
+comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed, reopen_proposed or reopened.';
 comment on column finance_v1.period_history.by is 'Owner of the key.';
 comment on column finance_v1.period_history.reason is 'Why, as that person wrote it.';
 comment on column finance_v1.period_history.detail is 'The open item that was signed off; JSON.';

@@ -707,7 +707,7 @@ alter table tallyhook.decisions add constraint decisions_known CHECK (
 CASE
     WHEN (subject ~~ 'op\_%'::text) THEN (decision = ANY (ARRAY['executed'::text, 'not_executed'::text]))
     WHEN (subject ~~ 'drf\_%'::text) THEN (decision = ANY (ARRAY['book'::text, 'link'::text, 'dismiss'::text]))
-    WHEN (subject ~~ 'per\_%'::text) THEN (decision = 'close'::text)
+    WHEN (subject ~~ 'per\_%'::text) THEN (decision = ANY (ARRAY['close'::text, 'reopen'::text]))
     ELSE false
 END);
 alter table tallyhook.decisions add constraint decisions_link_an_operation CHECK (((decision = 'link'::text) = (operation_id IS NOT NULL)));
@@ -772,8 +772,8 @@ alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.owners add constraint owners_are_named CHECK ((tallyhook.owner_key(name) <> ''::text));
 alter table tallyhook.owners add constraint owners_pkey PRIMARY KEY (name);
-alter table tallyhook.period_actions add constraint period_actions_have_reasons CHECK (((action <> ALL (ARRAY['signed_off'::text, 'reopened'::text])) OR (reason IS NOT NULL)));
-alter table tallyhook.period_actions add constraint period_actions_known CHECK ((action = ANY (ARRAY['closed'::text, 'signed_off'::text, 'signed'::text, 'reopened'::text])));
+alter table tallyhook.period_actions add constraint period_actions_have_reasons CHECK (((action <> ALL (ARRAY['signed_off'::text, 'reopen_proposed'::text, 'reopened'::text])) OR (reason IS NOT NULL)));
+alter table tallyhook.period_actions add constraint period_actions_known CHECK ((action = ANY (ARRAY['closed'::text, 'signed_off'::text, 'signed'::text, 'reopen_proposed'::text, 'reopened'::text])));
 alter table tallyhook.period_actions add constraint period_actions_period_id_periods_id_fk FOREIGN KEY (period_id) REFERENCES tallyhook.periods(id);
 alter table tallyhook.period_actions add constraint period_actions_pkey PRIMARY KEY (id);
 alter table tallyhook.periods add constraint periods_closed_by_decision FOREIGN KEY (id, decision, closed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
@@ -1231,9 +1231,10 @@ create view finance_v1.periods as
     (p.closed_at)::timestamp with time zone AS closed_at,
     s.by AS signed_by,
     (s.at)::timestamp with time zone AS signed_at,
+    q.by AS reopen_proposed_by,
     r.by AS reopened_by,
     (r.at)::timestamp with time zone AS reopened_at,
-    r.reason AS reopen_reason,
+    COALESCE(r.reason, q.reason) AS reopen_reason,
     p.report_id,
     p.report_hash,
     p.last_batch,
@@ -1242,9 +1243,15 @@ create view finance_v1.periods as
     ( SELECT count(*) AS count
            FROM tallyhook.period_actions o
           WHERE ((o.period_id = p.id) AND (o.action = 'signed_off'::text))) AS signed_off
-   FROM ((tallyhook.periods p
+   FROM (((tallyhook.periods p
      LEFT JOIN tallyhook.period_actions s ON (((s.period_id = p.id) AND (s.action = 'signed'::text))))
      LEFT JOIN tallyhook.period_actions r ON (((r.period_id = p.id) AND (r.action = 'reopened'::text))))
+     LEFT JOIN LATERAL ( SELECT a.by,
+            a.reason
+           FROM tallyhook.period_actions a
+          WHERE ((a.period_id = p.id) AND (a.action = 'reopen_proposed'::text))
+          ORDER BY a.id DESC
+         LIMIT 1) q ON (true))
 UNION ALL
  SELECT NULL::text AS period,
     'open'::text AS state,
@@ -1254,6 +1261,7 @@ UNION ALL
     NULL::timestamp with time zone AS closed_at,
     NULL::text AS signed_by,
     NULL::timestamp with time zone AS signed_at,
+    NULL::text AS reopen_proposed_by,
     NULL::text AS reopened_by,
     NULL::timestamp with time zone AS reopened_at,
     NULL::text AS reopen_reason,
@@ -1512,7 +1520,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_drift() RETURNS trigger LANGUAGE plpg
 CREATE OR REPLACE FUNCTION tallyhook.check_entries() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body d472f43b5383e63c6892b3107ee561fb
 CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body cf11ef7aa51d961b0b7e6916e78532d7
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
-CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body 50fbb307ed759f3570c35654bbf0f211
+CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body 283739e17c15b887fa0282f275f19cfe
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
@@ -1603,7 +1611,7 @@ comment on column finance_v1.coverage.stale is 'Wallets whose newest processed o
 comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above `decisions.second_approver_above`.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; null until it has all approvals.';
 comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen.';
 comment on column finance_v1.decisions.n is 'Number of the proposal about its subject, from 1; the newest counts.';
 comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
@@ -1745,7 +1753,7 @@ comment on column finance_v1.operators.account is 'Account that its gives are pa
 comment on column finance_v1.operators.addr is 'Address of its wallet; empty for the account of gives whose operator had no address.';
 comment on column finance_v1.operators.balance is 'Posted balance of that account, in service tokens.';
 comment on column finance_v1.operators.operator_no is 'Number of the operator wallet, as in operations.operation_no.';
-comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed or reopened.';
+comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed, reopen_proposed or reopened.';
 comment on column finance_v1.period_history.at is 'When.';
 comment on column finance_v1.period_history.by is 'Owner of the key.';
 comment on column finance_v1.period_history.detail is 'The open item that was signed off; JSON.';
@@ -1759,9 +1767,10 @@ comment on column finance_v1.periods.last_batch is 'Cut-off: the last ledger bat
 comment on column finance_v1.periods.period is 'Our id of the close; empty for the open period.';
 comment on column finance_v1.periods.period_from is 'Start, included: the end of the period before; empty for the open period before the first close.';
 comment on column finance_v1.periods.period_to is 'End, excluded: what took effect at exactly this instant belongs to the next period.';
+comment on column finance_v1.periods.reopen_proposed_by is 'Owner of the key that proposed to reopen it after it was signed.';
 comment on column finance_v1.periods.reopen_reason is 'Why, as that person wrote it.';
 comment on column finance_v1.periods.reopened_at is 'When it was reopened.';
-comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it.';
+comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it, or approved that; never the one that proposed it.';
 comment on column finance_v1.periods.report_hash is 'SHA-256 of the content of that report.';
 comment on column finance_v1.periods.report_id is 'The report over exactly this period, which is its answer from now on.';
 comment on column finance_v1.periods.signed_at is 'When it was signed.';
@@ -1799,7 +1808,7 @@ comment on function finance_v1.wallet_statement(text,timestamp with time zone,ti
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
-comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, and every close of a period, which its signature approves. It has an effect only once it is approved.';
+comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, and every reopening of a signed one. It has an effect only once it is approved.';
 comment on relation finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';

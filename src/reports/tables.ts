@@ -101,7 +101,10 @@ export const periods = tallyhook.table(
   ],
 );
 
-/** Append-only: closed, an open item signed off, signed, reopened; by the owner of a key. */
+/**
+ * Append-only: closed, an open item signed off, signed, a reopening proposed, reopened; by the
+ * owner of a key.
+ */
 export const periodActions = tallyhook.table(
   'period_actions',
   {

@@ -124,14 +124,24 @@ describe('From an open period to a signed one', () => {
     ]);
   });
 
-  it('It is reopened with a reason, and can then be closed with another end', async () => {
+  it('Once signed it is reopened by two owners, and can then be closed with another end', async () => {
     const without = await as('ann', `/${closed.id}/reopen`, {});
     expect([without.status, without.body.code]).toEqual([400, 'invalid_request']);
-    const { body } = await as('ann', `/${closed.id}/reopen`, { reason: 'receipt 17' });
-    expect(body).toMatchObject({ state: 'reopened', reopened_by: 'ann', signed_by: 'bob' });
+    expect((await as('bob', `/${closed.id}/approve`)).body.code).toBe('conflict');
+    const reason = 'receipt 17';
+    const proposed = await as('ann', `/${closed.id}/reopen`, { reason });
+    const people = { reopen_proposed_by: 'ann', reopen_reason: reason, signed_by: 'bob' };
+    expect(proposed.body).toMatchObject({ state: 'signed', reopened_by: null, ...people });
+    const own = await as('ann', `/${closed.id}/approve`);
+    expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
+    expect((await periodEvents()).at(-1)).toMatchObject({ type: 'period.closed' });
+    const { body } = await as('bob', `/${closed.id}/approve`);
+    expect(body).toMatchObject({ state: 'reopened', reopened_by: 'bob', ...people });
+    expect((await as('bob', `/${closed.id}/approve`)).body.code).toBe('conflict');
+    const done = { previous: 'signed', reopened_by: 'bob', proposed_by: 'ann', reason };
     expect((await periodEvents()).at(-1)).toMatchObject({
       type: 'period.reopened',
-      data: { period_id: closed.id, previous: 'signed', reopened_by: 'ann', reason: 'receipt 17' },
+      data: { period_id: closed.id, ...done },
     });
     expect((await api.call('GET', '/api/status')).body.periods).toEqual({
       to_sign: 0,
@@ -149,7 +159,8 @@ describe('From an open period to a signed one', () => {
       'closed ann',
       'signed_off ann',
       'signed bob',
-      'reopened ann',
+      'reopen_proposed ann',
+      'reopened bob',
     ]);
   });
 });

@@ -39,8 +39,11 @@ it('tallyhook periods prints what prevents a close, closes, signs, reopens and l
     `${period.id}  ${from} to ${to}  signed  ${period.report_id}  ` +
       `closed by ann, 1 signed off, signed by bob\nOpen since ${to}\n`,
   );
-  const reopened = await as('ann', 'reopen', period.id, '--reason', 'receipt 17');
-  expect(reopened.text).toContain('reopened by ann (receipt 17)');
+  const proposed = await as('ann', 'reopen', period.id, '--reason', 'receipt 17');
+  expect(proposed.text).toContain('signed by bob, reopening proposed by ann (receipt 17)\n');
+  expect((await as('ann', 'approve', period.id)).text).toContain('409 same_owner');
+  const reopened = await as('bob', 'approve', period.id);
+  expect(reopened.text).toContain('proposed by ann, reopened by bob (receipt 17)\n');
   expect(jsonOf((await as('ann', '--json')).text).data).toMatchObject([{ state: 'reopened' }]);
 });
 

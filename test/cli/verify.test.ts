@@ -91,8 +91,7 @@ describe('An export', () => {
       await writeFile(copy, save(await readFile(file, 'utf8')));
       const { code, text } = await run('verify', '--file', copy, '--anchor', head, '--json');
       expect(code).toBe(1);
-      const finding =
-        `the file ${how}: another program saved it; its rows are compared ` + 'without that';
+      const finding = `the file ${how}: another program saved it; its rows are compared without that`;
       expect(JSON.parse(text)).toMatchObject({
         head,
         total: 1,

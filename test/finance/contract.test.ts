@@ -63,8 +63,9 @@ const VIEWS: Record<string, string> = {
     'verdict text, breaks integer, chain_head text, provisional boolean',
   periods:
     `period text, state text, period_from ${TIME}, period_to ${TIME}, closed_by text, ` +
-    `closed_at ${TIME}, signed_by text, signed_at ${TIME}, reopened_by text, ` +
-    `reopened_at ${TIME}, reopen_reason text, report_id text, report_hash text, ` +
+    `closed_at ${TIME}, signed_by text, signed_at ${TIME}, ` +
+    `reopen_proposed_by text, reopened_by text, reopened_at ${TIME}, ` +
+    `reopen_reason text, report_id text, report_hash text, ` +
     `last_batch bigint, known_at ${TIME}, chain_head text, signed_off bigint`,
   period_history: `period text, at ${TIME}, action text, by text, reason text, detail jsonb`,
   coverage: `in_scope bigint, checked bigint, stale bigint, oldest_check_at ${TIME}`,

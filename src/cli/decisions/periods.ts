@@ -14,7 +14,7 @@ const DECIDE = 'key with the scope decide';
 export function addPeriods(program: Command): void {
   const group = program
     .command('periods')
-    .description('periods of the books: list, close with a report, sign, reopen');
+    .description('periods of the books: list, close with a report, sign, reopen, approve');
   const check = 'npx tallyhook periods close --to 2026-12-01 --dry-run';
   const close =
     'npx tallyhook periods close --to 2026-12-01 --sign-off "drf_…=refund is on its way"';
@@ -49,15 +49,22 @@ export function addPeriods(program: Command): void {
       .argument('<id>', 'id of the period')
       .option('--json', 'print JSON'),
     sign,
-  ).action((id, options) => exit(signPeriod(id, options)));
+  ).action((id, options) => exit(actOn(id, 'sign', options)));
   withExamples(
     withRemote(group.command('reopen'), DECIDE)
-      .description('reopen the newest closed or signed period')
+      .description('reopen the newest closed period, or propose to reopen the newest signed one')
       .argument('<id>', 'id of the period')
       .requiredOption('--reason <text>', 'reason, stored with the reopening')
       .option('--json', 'print JSON'),
     reopen,
-  ).action((id, options) => exit(reopenPeriod(id, options)));
+  ).action((id, options) => exit(actOn(id, 'reopen', options, { reason: options.reason })));
+  withExamples(
+    withRemote(group.command('approve'), DECIDE)
+      .description('approve that a signed period is reopened; another owner than the proposer')
+      .argument('<id>', 'id of the period')
+      .option('--json', 'print JSON'),
+    'npx tallyhook periods approve per_…',
+  ).action((id, options) => exit(actOn(id, 'approve', options)));
 }
 
 type Options = Remote & { json?: true };
@@ -112,16 +119,13 @@ async function closePeriod(
   return code;
 }
 
-async function signPeriod(id: string, options: Options): Promise<number> {
-  const path = `/api/periods/${encodeURIComponent(id)}/sign`;
-  const text = await callDaemon(options, { method: 'POST', path });
-  printLine(options.json ? text : lineOf(JSON.parse(text) as Period));
-  return 0;
-}
-
-async function reopenPeriod(id: string, options: Options & { reason: string }): Promise<number> {
-  const path = `/api/periods/${encodeURIComponent(id)}/reopen`;
-  const body = { reason: options.reason };
+async function actOn(
+  id: string,
+  action: 'sign' | 'reopen' | 'approve',
+  options: Options,
+  body?: object,
+): Promise<number> {
+  const path = `/api/periods/${encodeURIComponent(id)}/${action}`;
   const text = await callDaemon(options, { method: 'POST', path, body });
   printLine(options.json ? text : lineOf(JSON.parse(text) as Period));
   return 0;
@@ -137,11 +141,16 @@ function signOffOf(text: string): { subject: string; reason: string } {
 
 function lineOf(period: Period): string {
   const { id, state, period_from: from, period_to: to, report_id: report } = period;
+  const { reopen_proposed_by: proposer } = period;
+  const reopening = [
+    proposer && `reopening proposed by ${proposer}`,
+    period.reopened_by && `reopened by ${period.reopened_by}`,
+  ].filter(Boolean);
   const people = [
     `closed by ${period.closed_by}`,
     ...(period.sign_offs.length > 0 ? [`${period.sign_offs.length} signed off`] : []),
     ...(period.signed_by ? [`signed by ${period.signed_by}`] : []),
-    ...(period.reopened_by ? [`reopened by ${period.reopened_by} (${period.reopen_reason})`] : []),
+    ...(reopening.length > 0 ? [`${reopening.join(', ')} (${period.reopen_reason})`] : []),
   ];
   return [id, `${from} to ${to}`, state, report, people.join(', ')].join('  ');
 }

@@ -1,6 +1,7 @@
 /**
  * Periods closed with their report, signed by another owner, and reopened with a reason. A close is
- * a proposal and the signature its approval, by the rule of two owners that decisions follow.
+ * a proposal and the signature its approval, by the rule of two owners that decisions follow; a
+ * signed period is reopened by the same rule.
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { isoText } from '../../kernel/clock.ts';
@@ -48,14 +49,23 @@ export interface Periods {
   close(input: CloseInput, by: Person): Promise<CloseResult>;
   /** @throws Failure `not_found`, `same_owner`, or `conflict` when it is not closed or signed */
   sign(id: string, by: Person): Promise<store.ClosedPeriod>;
-  /** @throws Failure `not_found`, or `conflict` when it is not the newest one in force */
+  /**
+   * Reopens a period that nobody signed; of a signed one it only proposes that.
+   * @throws Failure `not_found`, or `conflict` when it is not the newest one in force
+   */
   reopen(id: string, reason: string, by: Person): Promise<store.ClosedPeriod>;
+  /**
+   * Reopens a signed period as the newest proposal says.
+   * @throws Failure `not_found`, `same_owner`, or `conflict` when nothing is proposed, or it is not
+   * the newest one in force
+   */
+  approveReopening(id: string, by: Person): Promise<store.ClosedPeriod>;
 }
 
 type Deps = MakingDeps & { settings: { timeZone?: string | undefined } };
 
 export function makePeriods(deps: Deps): Periods {
-  const { db, clock, outbox, settings } = deps;
+  const { db, clock, settings } = deps;
   const { timeZone = 'UTC' } = settings;
   return {
     async close(input, by) {
@@ -88,14 +98,19 @@ export function makePeriods(deps: Deps): Periods {
       }),
     reopen: (id, reason, by) =>
       db.begin(async (tx) => {
-        const period = await lockPeriod(tx, id);
-        assertReopenable(period, await store.findNewest(tx));
+        const period = await lockReopenable(tx, id);
         const at = clock.now();
-        await store.insertPeriodAction(tx, id, { action: 'reopened', reason }, by, at);
-        const reopened = must(await store.findPeriod(tx, id), 'reopened period');
-        const data = { previous: period.state, reopened_by: by.owner, reason };
-        await outbox.emit(tx, [periodEvent(reopened, { type: 'period.reopened', data }, at)]);
-        return reopened;
+        if (period.state !== 'signed') return reopenPeriod(deps, tx, { period, reason }, by);
+        const proposal = { subject: id, decision: 'reopen', operationId: null, reason };
+        await propose(tx, proposal, { amount: 0n }, by, at);
+        await store.insertPeriodAction(tx, id, { action: 'reopen_proposed', reason }, by, at);
+        return must(await store.findPeriod(tx, id), 'signed period');
+      }),
+    approveReopening: (id, by) =>
+      db.begin(async (tx) => {
+        const period = await lockReopenable(tx, id);
+        const { reason } = await approve(tx, id, { decision: 'reopen' }, by, clock.now());
+        return reopenPeriod(deps, tx, { period, reason }, by);
       }),
   };
 }
@@ -109,6 +124,28 @@ async function lockPeriod(tx: Tx, id: string): Promise<store.ClosedPeriod> {
   const period = await store.findPeriod(tx, id);
   if (!period) throw new Failure('not_found', `there is no ${id}`);
   return period;
+}
+
+async function lockReopenable(tx: Tx, id: string): Promise<store.ClosedPeriod> {
+  const period = await lockPeriod(tx, id);
+  assertReopenable(period, await store.findNewest(tx));
+  return period;
+}
+
+async function reopenPeriod(
+  { clock, outbox }: Deps,
+  tx: Tx,
+  { period, reason }: { period: store.ClosedPeriod; reason: string },
+  by: Person,
+): Promise<store.ClosedPeriod> {
+  const at = clock.now();
+  await store.insertPeriodAction(tx, period.id, { action: 'reopened', reason }, by, at);
+  const reopened = must(await store.findPeriod(tx, period.id), 'reopened period');
+  const { state: previous, reopenProposedBy } = period;
+  const people = { reopened_by: by.owner, proposed_by: reopenProposedBy };
+  const data = { previous, ...people, reason };
+  await outbox.emit(tx, [periodEvent(reopened, { type: 'period.reopened', data }, at)]);
+  return reopened;
 }
 
 /** Stores the report and the close, with what is signed off, and announces them. */
@@ -153,7 +190,10 @@ async function closePeriod(
 
 type Changed =
   | { type: 'period.closed'; data: { closed_by: string; signed_off: number } }
-  | { type: 'period.reopened'; data: { previous: string; reopened_by: string; reason: string } };
+  | {
+      type: 'period.reopened';
+      data: { previous: string; reopened_by: string; proposed_by: string | null; reason: string };
+    };
 
 /** All periods are one subject, so that their events are in one order. */
 function periodEvent(

@@ -34,7 +34,8 @@ function stateOf(sql: Sql) {
 function selectPeriods(sql: Sql) {
   return sql`
     select ${columnsOf(sql, periods, 'p')}, s.by as signed_by, s.at as signed_at,
-      r.by as reopened_by, r.at as reopened_at, r.reason as reopen_reason,
+      q.by as reopen_proposed_by, r.by as reopened_by, r.at as reopened_at,
+      coalesce(r.reason, q.reason) as reopen_reason,
       ${stateOf(sql)} as state,
       coalesce((select jsonb_agg(jsonb_build_object('kind', o.detail ->> 'kind',
           'subject', o.detail ->> 'subject', 'reason', o.reason) order by o.id)
@@ -42,7 +43,10 @@ function selectPeriods(sql: Sql) {
         '[]') as sign_offs
     from tallyhook.periods p
     left join tallyhook.period_actions s on s.period_id = p.id and s.action = 'signed'
-    left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'`;
+    left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'
+    left join lateral (select a.by, a.reason from tallyhook.period_actions a
+      where a.period_id = p.id and a.action = 'reopen_proposed'
+      order by a.id desc limit 1) q on true`;
 }
 
 /** The newest close first. */
@@ -155,7 +159,7 @@ export async function insertPeriod(
 }
 
 interface PeriodAction {
-  action: 'closed' | 'signed_off' | 'signed' | 'reopened';
+  action: 'closed' | 'signed_off' | 'signed' | 'reopen_proposed' | 'reopened';
   reason?: string;
   detail?: Json;
 }

@@ -428,6 +428,7 @@ export const EVENTS = {
     ...periodData,
     previous: oneOf(PERIOD_STATES, undefined, { example: 'signed' }),
     reopened_by: word('bob'),
+    proposed_by: nullable(word('ann', 'Of a signed period, who proposed it')),
     reason: word('receipt 17'),
   }),
   'endpoint.disabled': event(

@@ -56,7 +56,12 @@ export const period = resource(
       text('Owner of the key that signed it, never the one that closed it; null until then'),
     ),
     signed_at: nullable(instant('When it was signed')),
-    reopened_by: nullable(text('Owner of the key that reopened it')),
+    reopen_proposed_by: nullable(
+      text('Owner of the key that proposed to reopen it after it was signed'),
+    ),
+    reopened_by: nullable(
+      text('Owner of the key that reopened it, or approved that; never the one that proposed it'),
+    ),
     reopened_at: nullable(instant('When it was reopened')),
     reopen_reason: nullable(text('Why, as that person wrote it')),
   },
@@ -70,6 +75,7 @@ export const period = resource(
       'closed_by',
       'sign_offs',
       'signed_by',
+      'reopen_proposed_by',
       'reopened_by',
     ],
     filters: { state: oneOf(PERIOD_STATES) },

@@ -265,7 +265,10 @@ describe('The database itself', () => {
       await expect(signing).rejects.toMatchObject({ code: 'same_owner' });
     }
     await periods.sign(id, bob);
-    await periods.reopen(id, 'receipt', ann);
+    await expect(act(id, 'reopened', 'bob')).rejects.toMatchObject({ code: 'TH007' });
+    expect(await periods.reopen(id, 'receipt', ann)).toMatchObject({ state: 'signed' });
+    await expect(act(id, 'reopened', 'ann')).rejects.toMatchObject({ code: 'TH007' });
+    await periods.approveReopening(id, bob);
     await expect(act(id, 'signed_off', 'bob')).rejects.toMatchObject({ code: 'TH007' });
   });
 });

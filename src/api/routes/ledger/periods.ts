@@ -86,10 +86,24 @@ export function addPeriods(
     path: '/api/periods/{id}/reopen',
     response: 'The period',
     answer: period,
-    summary: 'Reopen the newest closed or signed period, with a reason',
+    summary: 'Reopen the newest closed period, or propose to reopen the newest signed one',
+    description: 'A signed period is reopened once a key of another owner approves.',
     request: z.object({ params, body: z.strictObject({ reason: reasonInput }) }),
     async handle({ params: { id }, body: { reason } }, by) {
       const reopened = await periods.reopen(id, reason, by);
+      wake('sequencer', 'webhooks');
+      return reopened;
+    },
+  });
+  router.answer({
+    ...base,
+    path: '/api/periods/{id}/approve',
+    response: 'The period',
+    answer: period,
+    summary: 'Approve that a signed period is reopened; a key of another owner than the proposer',
+    request: z.object({ params }),
+    async handle({ params: { id } }, by) {
+      const reopened = await periods.approveReopening(id, by);
       wake('sequencer', 'webhooks');
       return reopened;
     },

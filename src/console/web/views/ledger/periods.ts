@@ -86,8 +86,12 @@ function columnsOf(newest: Period | undefined, done: () => void) {
     {
       head: 'Reopened',
       of: (row: Period) =>
-        row.reopened_by &&
-        html`<div>${byAt(row.reopened_by, row.reopened_at)} <div>${row.reopen_reason}</div></div>`,
+        row.reopen_reason &&
+        html`<div>
+          ${row.reopen_proposed_by && html`<div>proposed by ${row.reopen_proposed_by}</div>`}
+          ${byAt(row.reopened_by, row.reopened_at)}
+          <div>${row.reopen_reason}</div>
+        </div>`,
     },
     {
       head: 'Orders',
@@ -95,7 +99,7 @@ function columnsOf(newest: Period | undefined, done: () => void) {
         (row.state === 'closed' || row.id === newest?.id) &&
         html`<span class="actions">
           ${row.state === 'closed' && html`<${Sign} period=${row} done=${done} />`}
-          ${row.id === newest?.id && html`<${Reopen} period=${row} done=${done} />`}
+          ${row.id === newest?.id && html`<${Reopening} period=${row} done=${done} />`}
         </span>`,
     },
   ];
@@ -117,12 +121,30 @@ function Sign({ period, done }: PeriodOrder) {
   />`;
 }
 
-function Reopen({ period: { id, period_from: from, period_to: to }, done }: PeriodOrder) {
+function Reopening(of: PeriodOrder) {
+  const approve = of.period.reopen_proposed_by && html`<${Approve} ...${of} />`;
+  return html`${approve}<${Reopen} ...${of} />`;
+}
+
+function Approve({ period, done }: PeriodOrder) {
+  const { id, period_from: from, period_to: to, reopen_proposed_by: by, reopen_reason } = period;
   return html`<${Order}
-    label="Reopen"
+    label="Approve reopening"
+    text=${`The signed close of ${periodText(from, to)} is then no longer in force
+      (reason: ${reopen_reason}). The owner who proposed it (${by}) cannot approve it.`}
+    order=${() => call('POST', `/api/periods/${id}/approve`)}
+    done=${done}
+  />`;
+}
+
+function Reopen({ period, done }: PeriodOrder) {
+  const { id, state, period_from: from, period_to: to } = period;
+  const second = state === 'signed' ? ' It was signed, so another owner has to approve this.' : '';
+  return html`<${Order}
+    label=${state === 'signed' ? 'Propose to reopen' : 'Reopen'}
     kind="quiet"
     text=${`The close of ${periodText(from, to)} is no longer in force: the period has to be closed
-      and signed again, with a new report. The old report is kept.`}
+      and signed again, with a new report. The old report is kept.${second}`}
     fields=${[REASON]}
     order=${(values: object) => call('POST', `/api/periods/${id}/reopen`, values)}
     done=${done}
