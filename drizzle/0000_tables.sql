@@ -39,6 +39,7 @@ CREATE TABLE "tallyhook"."audit" (
 	"at" timestamptz(3) NOT NULL,
 	"owner" text NOT NULL,
 	"key_id" text NOT NULL,
+	"client_address" text,
 	"action" text NOT NULL,
 	"detail" jsonb NOT NULL,
 	"result" text

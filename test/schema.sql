@@ -48,6 +48,7 @@ create table tallyhook.audit (
   at timestamp(3) with time zone not null,
   owner text not null,
   key_id text not null,
+  client_address text,
   action text not null,
   detail jsonb not null,
   result text

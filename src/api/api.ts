@@ -4,11 +4,12 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
+import { incomingOf } from '../kernel/http/trusted-proxies.ts';
 import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs.ts';
 import { answerProblems } from './http/problems.ts';
-import { incomingOf, makeRouter, type Router, TAGS } from './http/router.ts';
+import { makeRouter, type Router, TAGS } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';

@@ -9,6 +9,7 @@ import * as client from 'openid-client';
 import { isUnavailable, logOutage } from '../db/sqlstate.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import { incomingOf, type TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Scope } from '../resources/admin/key.ts';
@@ -31,6 +32,7 @@ export interface SignInDeps {
   audit: Pick<Audit, 'begin' | 'end'>;
   clock: Clock;
   log: Log;
+  trusted: TrustedProxies;
   encryption: {
     encrypt(text: string, context: string): string;
     decrypt(text: string, context: string): string;
@@ -103,7 +105,9 @@ export function makeSignIn(deps: SignInDeps): Hono {
       const answer = new URL(settings.redirectUrl);
       answer.search = new URL(c.req.url).search;
       const claims = await claimsOf(await discover(), answer, pending);
-      const key = await createKey(deps, claims);
+      const incoming = incomingOf(c);
+      const address = incoming && deps.trusted.addressOf(incoming);
+      const key = await createKey(deps, claims, address);
       return c.body(page({ key, to: pending.to }), 200, secret);
     } catch (err) {
       if (isUnavailable(err)) {
@@ -169,7 +173,11 @@ function pendingOf({ encryption, clock }: SignInDeps, cookie: string | undefined
 }
 
 /** @throws Failure `forbidden` for a person without a scope */
-async function createKey(deps: SignInDeps, claims: Claims): Promise<string> {
+async function createKey(
+  deps: SignInDeps,
+  claims: Claims,
+  address: string | undefined,
+): Promise<string> {
   const { settings, keys, audit, clock } = deps;
   const { owner, scopes } = personOf(claims, settings);
   const expiresAt = clock.now() + settings.keyMs;
@@ -178,6 +186,7 @@ async function createKey(deps: SignInDeps, claims: Claims): Promise<string> {
   const entry = {
     owner: made.key.owner,
     keyId: made.key.id,
+    clientAddress: address ?? null,
     action: 'GET /sign-in/callback',
     detail,
   };

@@ -130,7 +130,15 @@ export async function build(config: Config, database: Database, service: Service
   const page = makeConsole({
     styles: [PAGE_STYLE],
     basePath: config.http.base_path,
-    signIn: signIn && { settings: signIn, keys, audit, clock, log, encryption },
+    signIn: signIn && {
+      settings: signIn,
+      keys,
+      audit,
+      clock,
+      log,
+      encryption,
+      trusted: base.trusted,
+    },
   });
   if (config.daemon.roles.includes('api')) api.route('/', page);
   const { operations } = stages;

@@ -11,7 +11,9 @@ import type { Row } from '../resources/resource.ts';
 export type AuditEntry = Row<typeof auditEntry>;
 
 export interface Audit {
-  begin(entry: Pick<AuditEntry, 'owner' | 'keyId' | 'action' | 'detail'>): Promise<bigint>;
+  begin(
+    entry: Pick<AuditEntry, 'owner' | 'keyId' | 'clientAddress' | 'action' | 'detail'>,
+  ): Promise<bigint>;
   end(id: bigint, result: string): Promise<void>;
   /** Newest first. */
   list(page: { before: bigint | undefined; limit: number }): Promise<AuditEntry[]>;
@@ -19,11 +21,12 @@ export interface Audit {
 
 export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
   return {
-    async begin({ owner, keyId, action, detail }) {
+    async begin({ owner, keyId, clientAddress, action, detail }) {
       const at = isoText(clock.now());
       const [row] = await db.sql<{ id: bigint }[]>`
-        insert into tallyhook.audit (at, owner, key_id, action, detail)
-        values (${at}, ${owner}, ${keyId}, ${action}, ${asJson(detail)}::jsonb) returning id`;
+        insert into tallyhook.audit (at, owner, key_id, client_address, action, detail)
+        values (${at}, ${owner}, ${keyId}, ${clientAddress}, ${action}, ${asJson(detail)}::jsonb)
+        returning id`;
       return must(row, 'audit entry').id;
     },
     async end(id, result) {
@@ -33,7 +36,8 @@ export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
     async list({ before, limit }) {
       const { sql } = db;
       return sql<AuditEntry[]>`
-        select id::text as n, at, owner, key_id, action, detail, result from tallyhook.audit
+        select id::text as n, at, owner, key_id, client_address, action, detail, result
+        from tallyhook.audit
         where true ${before === undefined ? sql`` : sql`and id < ${before.toString()}::bigint`}
         order by id desc limit ${limit}`;
     },

@@ -30,6 +30,8 @@ export const audit = tallyhook.table('audit', {
   at: instant().notNull(),
   owner: text().notNull(),
   keyId: text('key_id').notNull(),
+  /** Of whom a trusted proxy names, or else who was connected. */
+  clientAddress: text('client_address'),
   /** Method and path of the route. */
   action: text().notNull(),
   /** What it names and asks for, without addresses, headers and secrets. */

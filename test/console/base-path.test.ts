@@ -86,6 +86,15 @@ describe.each([
     await page.close();
   });
 
+  it('The audit trail has the address of the client, which nginx saw', async () => {
+    const from = { 'x-forwarded-for': '203.0.113.7' };
+    expect((await app.call('POST', '/api/freeze', { reason: 'audited' }, from)).status).toBe(200);
+    expect((await app.call('POST', '/api/unfreeze', { reason: 'audited' })).status).toBe(200);
+    const { data } = (await app.call('GET', '/api/audit?limit=2')).json;
+    const addresses = data.map((entry: { client_address: string }) => entry.client_address);
+    expect(addresses).toEqual(['127.0.0.1', '203.0.113.7']);
+  });
+
   it('The gateway gets the path of an app byte by byte, and health is answered', async () => {
     expect((await app.transfer(world.ada, world.ben, 1)).status).toBe(200);
     expect((await app.call('GET', '/readyz')).status).toBe(200);

@@ -3,12 +3,11 @@
  * and its handler stand in one definition, so the document describes exactly what is served. The
  * key is checked before anything else of a request is read.
  */
-import type { IncomingMessage } from 'node:http';
 import { type RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { TrustedProxies } from '../../kernel/http/trusted-proxies.ts';
+import { incomingOf, type TrustedProxies } from '../../kernel/http/trusted-proxies.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
@@ -150,7 +149,8 @@ export function makeRouter(routerDeps: RouterDeps) {
     serve(deps, config, scope, request, async (input, c, caller) => {
       if (!caller) throw new Failure('unauthorized');
       const work = async () => route.handle(input, caller);
-      const result = await (method === 'get' ? work() : audited(deps, route, input, caller, work));
+      const from = { ...caller, address: addressOf(deps, c) };
+      const result = await (method === 'get' ? work() : audited(deps, route, input, from, work));
       return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
     });
   }
@@ -193,9 +193,10 @@ export function makeRouter(routerDeps: RouterDeps) {
     const request = { ...requestConfig(route.request), ...body };
     const config = { ...documented(route), method, request, responses };
     serve(deps, config, scope, route.request, async (input, c, caller) =>
-      route.handle(input, c, caller, (fields, work) =>
-        caller ? audited(deps, route, { body: fields }, caller, work) : work(),
-      ),
+      route.handle(input, c, caller, (fields, work) => {
+        const from = caller && { ...caller, address: addressOf(deps, c) };
+        return from ? audited(deps, route, { body: fields }, from, work) : work();
+      }),
     );
   }
   /** Documents what a receiver of webhooks gets. */
@@ -252,7 +253,7 @@ async function audited<T>(
   { audit, log }: RouterDeps,
   { method, path }: { method: string; path: string },
   { params = {}, body = {} }: { params?: object; body?: unknown },
-  { owner, keyId }: Caller,
+  { owner, keyId, address }: Caller & { address: string | undefined },
   work: () => Promise<T>,
 ): Promise<T> {
   const fields = Object.entries({ ...(body as object), ...params });
@@ -261,7 +262,7 @@ async function audited<T>(
     kept.map(([name, value]) => [name, name === 'url' ? originOf(value) : value]),
   ) as AuditEntry['detail'];
   const action = `${method.toUpperCase()} ${path}`;
-  const id = await audit.begin({ owner, keyId, action, detail });
+  const id = await audit.begin({ owner, keyId, clientAddress: address ?? null, action, detail });
   let result = 'internal';
   try {
     const done = await work();
@@ -295,8 +296,7 @@ function serve<R extends z.ZodObject>(
   });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
-    const incoming = incomingOf(c);
-    const address = incoming && trusted.addressOf(incoming);
+    const address = addressOf({ trusted }, c);
     if (scope === undefined) await openLimit.take(address);
     const caller = scope === undefined ? undefined : await authenticate(keys, c, address, scope);
     return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
@@ -361,10 +361,10 @@ async function authenticate(
   return caller;
 }
 
-/** Node's request; undefined for one without a connection. */
-export function incomingOf(c: Context): IncomingMessage | undefined {
-  const env: { incoming?: IncomingMessage } | undefined = c.env;
-  return env?.incoming;
+/** The address of the client; undefined for a request without a connection. */
+function addressOf({ trusted }: Pick<RouterDeps, 'trusted'>, c: Context): string | undefined {
+  const incoming = incomingOf(c);
+  return incoming && trusted.addressOf(incoming);
 }
 
 /** @throws Failure `not_found` for a path that names no resource, else `invalid_request` */

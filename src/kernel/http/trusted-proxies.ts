@@ -3,6 +3,7 @@
  * used. Only what a trusted proxy has added counts: a client may send any `X-Forwarded-*` itself.
  * Pure.
  */
+import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 
 /** What is read of a request; of a header sent several times Node joins the values with commas. */
@@ -16,6 +17,11 @@ export interface TrustedProxies {
   addressOf(request: ProxiedRequest): string | undefined;
   /** Such as `https://tallyhook.example`, as the client knows this server. */
   originOf(request: ProxiedRequest): string;
+}
+
+/** Node's request, as Hono's server hands it to handlers; undefined without a connection. */
+export function incomingOf({ env }: { env: unknown }): IncomingMessage | undefined {
+  return (env as { incoming?: IncomingMessage } | undefined)?.incoming;
 }
 
 /** @param ranges such as `10.0.0.0/8` or `fd00::/8`, which are valid */
