@@ -11,8 +11,10 @@
  */
 import postgres from 'postgres';
 import { monotonicMs, withDeadline } from '../kernel/clock.ts';
-import { poolModeOf, SESSION } from './access/session.ts';
+import { SESSION } from './access/session.ts';
 import { ARRAY_TYPES, VALUE_TYPES } from './access/value-types.ts';
+import { type DriverOptions, openSocket } from './connection/open-socket.ts';
+import { type ConnectionSettings, parseConnection } from './connection/settings.ts';
 import { drizzle, type PgRemoteDatabase } from './drizzle.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
@@ -93,7 +95,8 @@ const TRIES_MAX = 5;
 /** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
   const deadlineMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
-  const open = () => openPool({ ...options, ...poolModeOf(options.url), deadlineMs });
+  const settings = parseConnection(options.url);
+  const open = () => openPool({ ...options, settings, deadlineMs });
   let pool = open();
   return {
     get sql() {
@@ -116,22 +119,23 @@ export function connect(options: ConnectOptions): Db {
     load: () => pool.slots.load(),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
-      pool.client.end({ timeout: 0 }).catch(() => {});
+      pool.close(0).catch(() => {});
       pool = open();
       return true;
     },
-    end: (timeoutMs = 5_000) => pool.client.end({ timeout: timeoutMs / 1000 }),
+    end: (timeoutMs = 5_000) => pool.close(timeoutMs),
   };
 }
 
 interface PoolOptions extends ConnectOptions {
-  keepsSession: boolean;
+  settings: ConnectionSettings;
   deadlineMs: number;
 }
 
 function openPool(options: PoolOptions) {
-  const { max = 10, waitingMax = Infinity, keepsSession, eachStatement, deadlineMs } = options;
-  const client = openClient(options);
+  const { max = 10, waitingMax = Infinity, eachStatement, deadlineMs } = options;
+  const { keepsSession } = options.settings;
+  const { client, close } = openClient(options);
   // Without a session a statement must not be sent behind another: PgBouncer passes the
   // connection on between them.
   const isBounded = options.waitingMax !== undefined || !keepsSession;
@@ -147,7 +151,7 @@ function openPool(options: PoolOptions) {
     return withDeadline(slots.run(made, deadlineMs), deadlineMs, throwDeadline);
   };
   return {
-    client,
+    close,
     slots,
     /** Each has a slot and a deadline. */
     statements: queryable(client, (build) => new Statement(build, run)),
@@ -332,15 +336,28 @@ export function asJson(value: unknown): never {
   return value as never;
 }
 
-function openClient({ keepsSession, ...options }: PoolOptions): postgres.Sql {
+function openClient({ settings, ...options }: PoolOptions) {
+  const { hosts, user, password, database, keepsSession } = settings;
   const session: object = {
     ...SESSION,
     statement_timeout: options.statementTimeoutMs ?? DEADLINE_MS,
     ...(options.role ? { role: options.role } : {}),
   };
-  return postgres(options.url, {
+  const first = hosts[0];
+  const opening = new AbortController();
+  const driver: object = {
+    // The driver takes what is absent from the environment.
+    ...(first ? { host: first.host, port: first.port } : {}),
+    ...(user ? { user } : {}),
+    ...(password ? { password } : {}),
+    ...(database ? { database } : {}),
+    ssl: false,
+    keep_alive: settings.keepAliveS,
+    socket: (found: DriverOptions) => openSocket(settings, found, opening.signal),
+  };
+  const client = postgres({
+    ...driver,
     max: options.max ?? 10,
-    connect_timeout: 5,
     idle_timeout: 0,
     backoff: (retries: number) => Math.min(1, 0.05 * 2 ** Math.min(retries, 8)),
     onnotice: () => {},
@@ -348,6 +365,7 @@ function openClient({ keepsSession, ...options }: PoolOptions): postgres.Sql {
       application_name: options.name ?? 'tallyhook',
       TimeZone: 'UTC',
       ...(keepsSession ? session : {}),
+      ...settings.session,
     },
     prepare: keepsSession,
     types: { ...VALUE_TYPES, ...ARRAY_TYPES } as never,
@@ -357,6 +375,11 @@ function openClient({ keepsSession, ...options }: PoolOptions): postgres.Sql {
     // Rows have the column's name in camel case; an alias is needed only where names differ.
     transform: { column: { from: postgres.toCamel } },
   });
+  const close = async (timeoutMs: number) => {
+    await client.end({ timeout: timeoutMs / 1000 });
+    opening.abort();
+  };
+  return { client, close };
 }
 
 function isDriverFault(error: unknown): boolean {

@@ -14,8 +14,8 @@ import { pause } from '../kernel/clock.ts';
 import { assert, Failure, must } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { ensureRoles } from './access/roles.ts';
-import { poolModeOf } from './access/session.ts';
 import { connect, type Db, type Queryable, type Sql } from './connect.ts';
+import { parseConnection } from './connection/settings.ts';
 import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 
 const FOLDER = join(import.meta.dirname, '../../drizzle');
@@ -101,8 +101,8 @@ function explained(raw: unknown, url: string, what: string): unknown {
   if (!(error instanceof DatabaseError && error.code === '42501')) return error;
   return new Failure(
     'bad_setting',
-    `login ${new URL(url).username} may not ${what}; set DATABASE_OWNER_URL to a login that may, ` +
-      'which npx tallyhook setup makes',
+    `login ${parseConnection(url).user} may not ${what}; set DATABASE_OWNER_URL to a login that ` +
+      'may, which npx tallyhook setup makes',
   );
 }
 
@@ -179,7 +179,7 @@ async function applyInSteps(
   known: Migration[],
 ): Promise<string[]> {
   if ((await missingOf(sql, [migration], known)).length === 0) return [];
-  if (!poolModeOf(url).keepsSession) throw POOLED;
+  if (!parseConnection(url).keepsSession) throw POOLED;
   // The lock lasts until the session ends, which may be after a kill of this program.
   await refuseUnless(sql`select pg_try_advisory_lock(${LOCK}) as free`);
   const missing = await missingOf(sql, [migration], known);

@@ -3,6 +3,7 @@
  * which may be secret; a DatabaseError has only the SQLSTATE and the constraint.
  */
 import { monotonicMs } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 
 export class DatabaseError extends Error {
@@ -39,6 +40,8 @@ const AWAY = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EPIPE',
+  // During a failover.
+  'NO_TARGET_SESSION',
   '57P01',
   '57P02',
   '57P03',
@@ -58,7 +61,8 @@ const AWAY = new Set([
 
 /** Converts an error of the driver to a DatabaseError; returns any other error unchanged. */
 export function toDatabaseError(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof DatabaseError) return error;
+  if (!(error instanceof Error) || error instanceof DatabaseError || error instanceof Failure)
+    return error;
   const inner = error.cause instanceof Error ? error.cause : error;
   const {
     code,

@@ -6,6 +6,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import { faultText } from '../resources/faults.ts';
 import type { ForwardRequest, Head, Sink, Upstream } from '../upstream/upstream.ts';
 import { writeHead } from './http.ts';
 import { forwardedResponse, type GatewayResponse, throttledFailure } from './responses.ts';
@@ -60,7 +61,7 @@ export async function forwardRead(
     return forwardedResponse(answer, method === 'HEAD' ? contentLength(answer) : []);
   }
   if (outcome.class === 'unavailable') throw throttledFailure(outcome.retryAt, endedAt);
-  const cause = 'cause' in outcome ? outcome.cause : undefined;
+  const cause = 'cause' in outcome ? faultText(outcome.cause) : undefined;
   throw new Failure(
     outcome.class === 'not_sent' ? 'upstream_not_reached' : 'upstream_unreadable',
     cause,

@@ -22,6 +22,7 @@ import type {
   Operations,
   Recorded,
 } from '../operations/operations.ts';
+import { faultText, TLS_FAULTS } from '../resources/faults.ts';
 import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
 import { checkKeyLimits } from './key-limits.ts';
 import {
@@ -180,10 +181,10 @@ interface Sent {
 
 /** Causes that may be temporary. */
 const RESENDABLE: readonly NotSentCause[] = [
+  ...TLS_FAULTS,
   'connection_refused',
   'connect_timeout',
   'name_lookup',
-  'tls',
   'proxy_unreachable',
   'proxy_tls',
   'proxy_timeout',
@@ -332,7 +333,10 @@ function responseOf(
   const headers = operationHeaders(operation);
   const members = { operation_id: operation.id, state: operation.state };
   if (outcome.class === 'not_sent') {
-    return problemResponse(new Failure('upstream_not_reached', outcome.cause, members), headers);
+    return problemResponse(
+      new Failure('upstream_not_reached', faultText(outcome.cause), members),
+      headers,
+    );
   }
   if (answer?.complete) return forwardedResponse(answer, headers);
   if (outcome.class === 'unavailable') {

@@ -7,18 +7,19 @@ import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
-import type { Answer, ExchangeResult, NotSentCause } from './http/exchange.ts';
+import { faultText } from '../resources/faults.ts';
+import type { Answer, ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { parseEnvelope, recordIn } from './parse/envelope.ts';
 import { type RateSignal, rateSignalOf } from './parse/outcome.ts';
-import { failureCause, type InconclusiveCause } from './parse/read.ts';
+import { failureOf, type InconclusiveCause } from './parse/read.ts';
 import { accessTokenRecord } from './parse/records.ts';
 
 /** Why there is no token; `answer` is the service's own 429 or 503. */
 export interface TokenFailure {
   cause: InconclusiveCause;
-  /** Why the request for it was not sent. */
-  notSent?: NotSentCause | undefined;
+  /** As of an `Observation`. */
+  reason?: string | undefined;
   retryAt?: Instant | undefined;
   answer?: Answer | undefined;
 }
@@ -138,8 +139,8 @@ export class ClientToken {
       this.#failures += 1;
       this.#lastFailure = failure;
       this.#retryAt = Math.max(clock.now() + waitMs, failure.retryAt ?? 0);
-      const { cause, notSent } = failure;
-      log.warn({ cause, notSent, failures: this.#failures }, 'no client token');
+      const reason = failure.reason && faultText(failure.reason);
+      log.warn({ cause: failure.cause, reason, failures: this.#failures }, 'no client token');
       return { failure };
     }
     const { token, appNo, expiresIn, startedAt } = fetched;
@@ -194,7 +195,7 @@ export async function fetchClientToken(deps: TokenFetchDeps): Promise<TokenFetch
   const signal = rateSignalOf(exchanged);
   await onSignal(signal);
   const record = tokenIn(exchanged);
-  if (!record) return { failure: failureOf(exchanged, signal) };
+  if (!record) return { failure: tokenFailureOf(exchanged, signal) };
   const { accessToken: token, expiresIn, appNo } = record;
   return { token, appNo, expiresIn, startedAt: exchanged.startedAt };
 }
@@ -228,12 +229,11 @@ function tokenIn(exchanged: ExchangeResult) {
   return accessTokenRecord.safeParse(recordIn(parseEnvelope(exchanged.answer.body))).data;
 }
 
-function failureOf(exchanged: ExchangeResult, signal: RateSignal): TokenFailure {
+function tokenFailureOf(exchanged: ExchangeResult, signal: RateSignal): TokenFailure {
   if (signal.kind === 'throttled' || signal.kind === 'maintenance') {
     const answer = exchanged.end === 'answered' ? exchanged.answer : undefined;
     return { cause: signal.kind, retryAt: signal.retryAt, answer };
   }
-  const cause = failureCause(exchanged);
-  const notSent = exchanged.end === 'not_sent' ? exchanged.cause : undefined;
-  return { cause: cause === 'refused' ? 'unauthorized' : cause, notSent };
+  const { cause, reason } = failureOf(exchanged);
+  return { cause: cause === 'refused' ? 'unauthorized' : cause, reason };
 }

@@ -191,11 +191,11 @@ async function maySendNow({ quota }: ReadsDeps): Promise<boolean> {
 
 function withoutToken<T>(
   { clock }: ReadsDeps,
-  { cause, retryAt }: TokenFailure,
+  { cause, reason, retryAt }: TokenFailure,
   startedAt: number,
 ): Observation<T> {
   const unsent = { result: 'inconclusive', isUnsent: true } as const;
-  return { startedAt, endedAt: clock.now(), ...unsent, cause, retryAt };
+  return { startedAt, endedAt: clock.now(), ...unsent, cause, reason, retryAt };
 }
 
 /** The result when nothing was sent, because of a deadline of the service or for lack of budget. */

@@ -113,7 +113,7 @@ export const attempts = tallyhook.table(
     status: integer(),
     /** delivered, retry, exhausted or gone. */
     result: text().notNull(),
-    /** Why there is no complete response: timeout, refused, blocked_address, … */
+    /** Why there is no complete response: timeout, refused, tls_expired, blocked_address, … */
     error: text(),
     /** At most 16 KiB. */
     responseBody: text('response_body'),

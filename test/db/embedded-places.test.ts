@@ -115,6 +115,7 @@ async function reachableFor(user: ServerUser, folder: string): Promise<DaemonOpt
   for (const path of [
     'package.json',
     'src/kernel',
+    'src/resources',
     'src/db',
     'node_modules/postgres',
     'node_modules/drizzle-orm',

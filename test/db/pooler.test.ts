@@ -30,9 +30,13 @@ beforeAll(async () => {
     await sql.unsafe(`alter role ${LOGIN} set ${name} = '${value}'`);
   port = await serve((near) => {
     const far = connectTcp(Number(target.port), target.hostname);
-    near.once('data', (startup) => {
-      far.write(withoutSettings(startup as Buffer));
-      near.pipe(far);
+    near.once('data', () => {
+      // It has no TLS.
+      near.write('N');
+      near.once('data', (startup) => {
+        far.write(withoutSettings(startup as Buffer));
+        near.pipe(far);
+      });
     });
     far.pipe(near);
     return far;
@@ -60,6 +64,7 @@ function refusing(message: string): Promise<number> {
   const length = Buffer.alloc(4);
   length.writeInt32BE(4 + fields.length + 1);
   return serve((near) =>
+    // Before it is asked for TLS, or what the session is.
     near.end(Buffer.concat([Buffer.from('E'), length, Buffer.from(`${fields}\0`)])),
   );
 }

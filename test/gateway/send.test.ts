@@ -35,7 +35,10 @@ it('A write to a closed port is sent three times, each send a row, and releases 
   const first = await rig.give(key);
   expect(first).toMatchObject({
     status: 502,
-    json: { code: 'upstream_not_reached', detail: 'connection_refused' },
+    json: {
+      code: 'upstream_not_reached',
+      detail: 'connection_refused: the connection was refused',
+    },
     headers: { 'tallyhook-outcome': 'rejected' },
   });
   expect(await sendsOf(idOf(first))).toEqual([

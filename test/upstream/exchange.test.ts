@@ -38,7 +38,7 @@ describe('Nothing was sent', () => {
   it('when the service does not speak TLS', async () => {
     const service = await startRaw(sendAndClose(http(400, '{}')), { eager: true });
     const exchanged = await exchange(service.origin('https'));
-    expect(exchanged).toMatchObject({ end: 'not_sent', cause: 'tls' });
+    expect(exchanged).toMatchObject({ end: 'not_sent', cause: 'tls_absent' });
     expect(service.received.join()).not.toContain('transfer');
   });
 

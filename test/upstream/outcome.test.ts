@@ -296,8 +296,8 @@ describe('A success envelope', () => {
 
 describe('An exchange without a complete answer', () => {
   it('that sent nothing is not_sent', () => {
-    const exchanged = { ...times, end: 'not_sent', cause: 'tls' } as const;
-    expect(classifyExchange(exchanged, 'nft')).toEqual({ class: 'not_sent', cause: 'tls' });
+    const exchanged = { ...times, end: 'not_sent', cause: 'tls_expired' } as const;
+    expect(classifyExchange(exchanged, 'nft')).toEqual({ class: 'not_sent', cause: 'tls_expired' });
   });
 
   it.each([200, 401, 406, 429, 503])('that broke under HTTP %i is unknown', (status) => {
@@ -378,7 +378,7 @@ describe('What an exchange says about the limits of the service', () => {
   it.each<[string, ExchangeResult, object]>([
     [
       'Nothing, when nothing was sent',
-      { ...times, end: 'not_sent', cause: 'tls' },
+      { ...times, end: 'not_sent', cause: 'tls_expired' },
       { kind: 'none' },
     ],
     ['Nothing, without an answer', { ...times, end: 'broken', cause: 'reset' }, { kind: 'none' }],

@@ -193,7 +193,7 @@ describe('The client of the service behind a proxy with a login', () => {
   it('has no token when the login is wrong, and says so without it', async () => {
     const { service, ended, logged } = await openClient({ ...LOGIN, password: 'another' });
     expect(ended.outcome).toEqual({ class: 'not_sent', cause: 'no_client_token' });
-    expect(logged.text).toContain('"notSent":"proxy_auth"');
+    expect(logged.text).toContain('"reason":"proxy_auth: the forward proxy wants another login"');
     expect(logged.text).not.toMatch(/p@ss-word|p%40ss-word|bWU6cEBzcy13b3Jk/);
     expect(service.requests).toEqual([]);
   });

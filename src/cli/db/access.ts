@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { type Config, loadConfig } from '../../daemon/daemon.ts';
 import { serverMajor } from '../../db/access/reach.ts';
-import { poolModeOf } from '../../db/access/session.ts';
 import { READER } from '../../db/access/setup.ts';
+import { parseConnection, urlForPrograms } from '../../db/connection/settings.ts';
 import { type EmbeddedServer, openEmbedded } from '../../db/embedded/embedded.ts';
 import { missingMigrations, refuseUnmigrated } from '../../db/migrate.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -22,7 +22,7 @@ interface Login {
 export async function printUrl(options: Login & { json?: true }): Promise<number> {
   return await withLogin(options, (url, { config, server }) => {
     if (options.json) printLine(jsonText(partsOf(url)));
-    else printLine(url.href);
+    else printLine(url);
     if (server && config.database.embedded_port === 0)
       note('the port changes when another program has taken it; DATABASE_PORT fixes it');
     if (server && server.how !== 'adopted')
@@ -67,8 +67,8 @@ export async function runDump(options: { out: string; json?: true }): Promise<nu
 }
 
 /** An older pg_dump refuses a newer server, with no advice. */
-async function requireVersion({ href }: URL): Promise<void> {
-  const [server, found] = [await serverMajor(href), await majorOf('pg_dump')];
+async function requireVersion(url: string): Promise<void> {
+  const [server, found] = [await serverMajor(url), await majorOf('pg_dump')];
   if (found >= server) return;
   throw new Failure(
     'bad_setting',
@@ -86,13 +86,12 @@ interface Opened {
 /** Runs the work with a URL; starts the embedded server if necessary. @throws Failure */
 async function withLogin(
   { finance }: Login,
-  work: (url: URL, opened: Opened) => Promise<number>,
+  work: (url: string, opened: Opened) => Promise<number>,
 ): Promise<number> {
   const config = loadConfig();
   if (config.databaseUrl) {
     const configured = (!finance && config.databaseOwnerUrl) || config.databaseUrl;
-    const url = new URL(poolModeOf(configured).url);
-    if (finance) Object.assign(url, { username: READER, password: '' });
+    const url = urlForPrograms(configured, finance ? { user: READER } : undefined);
     return await work(url, { config, server: undefined });
   }
   await requireDatabase(config);
@@ -101,31 +100,27 @@ async function withLogin(
   try {
     if (finance) refuseUnmigrated(await missingMigrations(server.url));
     const url = finance ? await server.financeUrl() : server.url;
-    return await work(new URL(url), { config, server });
+    return await work(url, { config, server });
   } finally {
     await server.stopUnlessUsed();
   }
 }
 
-function partsOf(url: URL) {
-  const { href, hostname: host, pathname, username } = url;
+function partsOf(url: string) {
+  const { hosts, database, user, password } = parseConnection(url);
   return {
-    url: href,
-    host,
-    port: Number(url.port || 5432),
-    database: decodeURIComponent(pathname.slice(1)),
-    user: decodeURIComponent(username),
-    password: url.password ? passwordOf(url) : null,
+    url,
+    host: hosts.map(({ host }) => host).join(','),
+    port: hosts[0]?.port ?? null,
+    database: database ?? null,
+    user: user ?? null,
+    password: password ?? null,
   };
 }
 
 /** For arguments, which every user of the machine can read. */
-function withoutPassword(url: URL): string {
-  return Object.assign(new URL(url), { password: '' }).href;
-}
-
-function passwordOf(url: URL): string {
-  return decodeURIComponent(url.password);
+function withoutPassword(url: string): string {
+  return urlForPrograms(url, { user: parseConnection(url).user });
 }
 
 /** For people; standard output holds the URL alone. */
@@ -138,8 +133,9 @@ function note(line: string): void {
  * environment, because all users can read arguments.
  * @throws Failure `bad_setting` when it is not installed
  */
-async function runProgram(file: string, args: string[], url: URL): Promise<number> {
-  const env = { ...process.env, ...(url.password ? { PGPASSWORD: passwordOf(url) } : {}) };
+async function runProgram(file: string, args: string[], url: string): Promise<number> {
+  const { password } = parseConnection(url);
+  const env = { ...process.env, ...(password ? { PGPASSWORD: password } : {}) };
   const child = spawn(file, args, { env, stdio: 'inherit' });
   // Ctrl-C ends a query of psql, not psql.
   const ignore = () => {};

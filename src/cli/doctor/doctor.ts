@@ -23,7 +23,8 @@ import { makeQuotaStore } from '../../observer/observer.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { countAlerts } from '../../reconciler/reconciler.ts';
 import { ROLES, type Role } from '../../resources/admin/status.ts';
-import { openUpstream, type Upstream } from '../../upstream/upstream.ts';
+import { faultText } from '../../resources/faults.ts';
+import { type Observation, openUpstream, type Upstream } from '../../upstream/upstream.ts';
 import { withDatabase } from '../installation.ts';
 
 interface Check {
@@ -150,8 +151,10 @@ async function checkUpstream(database: Database, config: Config): Promise<string
   });
 }
 
-function reasonOf(observation: { result: string; cause?: string; message?: string }): string {
-  return observation.cause ?? observation.message ?? observation.result;
+function reasonOf(observation: Observation<unknown>): string {
+  if (observation.result === 'absent') return observation.message;
+  if (observation.result === 'seen') return observation.result;
+  return faultText(observation.reason ?? observation.cause);
 }
 
 /** Opens the configured service, runs the work, and closes it. @throws Failure `bad_setting` */

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parse } from 'yaml';
-import { expectedInstead } from '../../db/access/session.ts';
+import { parseConnection } from '../../db/connection/settings.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type ProxySettings, parseProxy, withScheme } from '../../kernel/http/forward-proxy.ts';
 import type { Json } from '../../kernel/json.ts';
@@ -215,8 +215,7 @@ function serviceOf(env: Environment): ServiceAddress | undefined {
 
 function databaseUrlOf(env: Environment, name: string): string | undefined {
   const value = text(env, name);
-  const expected = value ? expectedInstead(value) : undefined;
-  if (expected) throw bad(name, expected);
+  if (value) parseConnection(value, name);
   return value;
 }
 

@@ -4,9 +4,14 @@
  */
 import { monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { FAULT_WORDS, isTlsFault, type TlsFault } from '../../resources/faults.ts';
 import { asJson, connect, type Sql } from '../connect.ts';
+import { NO_BINDING } from '../connection/log-in.ts';
+import { NO_TARGET } from '../connection/open-socket.ts';
+import { SCRAM_FAILED } from '../connection/scram.ts';
+import { parseConnection, placeOf } from '../connection/settings.ts';
 import { DatabaseError, isAway, toDatabaseError } from '../sqlstate.ts';
-import { poolModeOf, SESSION } from './session.ts';
+import { SESSION } from './session.ts';
 
 export interface Login {
   /** Where the URL is from, such as `DATABASE_URL`. */
@@ -35,6 +40,9 @@ export async function reach(
       return await check(login);
     } catch (raw) {
       const error = toDatabaseError(raw);
+      // Such as a file of the URL that cannot be read.
+      if (error instanceof Failure && error.code === 'database_unavailable')
+        throw new Failure('bad_setting', `${login.variable}: ${error.detail}`);
       const line = error instanceof DatabaseError ? lineOf(login, error.code) : undefined;
       if (line === undefined) throw error;
       const away = isAway(error);
@@ -51,7 +59,7 @@ const OWN_TIMEOUT = { ms: 59_000, text: '59s' };
 
 async function check({ variable, url, role }: Login): Promise<void> {
   const refuse = (line: string) => new Failure('bad_setting', `${variable}: ${line}`);
-  const { keepsSession } = poolModeOf(url);
+  const { keepsSession } = parseConnection(url, variable);
   const session = { name: 'tallyhook check', statementTimeoutMs: OWN_TIMEOUT.ms };
   const db = connect({ url, max: 1, ...session, ...(role ? { role } : {}) });
   try {
@@ -89,18 +97,17 @@ const POOLER = 'behind PgBouncer in transaction mode add ?pool_mode=transaction 
 const IGNORED = `a pooler ignores the settings of the session; ${POOLER}, else connect to Postgres`;
 
 function unset(url: string, settings: readonly string[]): string {
-  const { username } = new URL(url);
   return (
-    `with pool_mode=transaction login ${username} itself needs the settings ` +
+    `with pool_mode=transaction login ${parseConnection(url).user} itself needs the settings ` +
     `${settings.join(', ')}; run npx tallyhook setup`
   );
 }
 
 function overpowered(url: string, role: string): string {
-  const { username } = new URL(url);
+  const { user } = parseConnection(url);
   return (
-    `with pool_mode=transaction login ${username} must have the rights of ${role} and no others; ` +
-    'use the login that npx tallyhook setup makes'
+    `with pool_mode=transaction login ${user} must have the rights of ${role} ` +
+    'and no others; use the login that npx tallyhook setup makes'
   );
 }
 
@@ -120,27 +127,45 @@ async function worksAs(sql: Sql, role: string): Promise<boolean> {
   return row?.works ?? false;
 }
 
+const ADVICE: Record<TlsFault, string> = {
+  tls_expired: 'renew it, or set the clock',
+  tls_not_yet_valid: 'replace it, or set the clock',
+  tls_wrong_host: 'use the name that it is for, or sslmode=verify-ca',
+  tls_unknown_ca: 'set sslrootcert to the file of its authority, or sslmode=require to trust any',
+  tls_certificate: 'replace it, or correct sslrootcert and sslcrl',
+  tls_protocol: 'correct ssl_min_protocol_version and ssl_max_protocol_version, or the server',
+  tls_client_certificate: 'set sslcert and sslkey to the files of one that it accepts',
+  tls_absent: 'turn on TLS there, or set sslmode=disable',
+  tls_failed: 'see the log of the server',
+};
+
 /** What is wrong and what to do; undefined for what has nothing to do with the login. */
 function lineOf({ variable, url, role }: Login, code: string): string | undefined {
-  const { host, hostname, username, pathname } = new URL(url);
-  const database = decodeURIComponent(pathname.slice(1));
-  const refused = `login ${username} is refused by ${host}`;
+  const settings = parseConnection(url, variable);
+  const { host, user, database } = placeOf(settings);
+  const refused = `login ${user} is refused by ${host}`;
   const lines: Record<string, string> = {
     '28P01': `${refused}; correct its name or password`,
-    '28000': `${refused}; correct its name, allow it in pg_hba.conf, or add ?sslmode=require`,
+    '28000': `${refused}; correct its name, allow it in pg_hba.conf, or set another sslmode`,
     '3D000': `database ${database} does not exist at ${host}; create it or correct the name`,
     '42501':
-      `login ${username} may not work as ${role ?? 'itself'} in database ${database}; ` +
+      `login ${user} may not work as ${role ?? 'itself'} in database ${database}; ` +
       'run npx tallyhook setup',
     '08P01': `${host} refuses the settings of the session; ${POOLER}, else connect to Postgres`,
     '57P03': `Postgres at ${host} is starting or stopping; wait for it and start again`,
     '53300': `${host} has no connection left; raise max_connections or end others`,
-    ENOTFOUND: `host ${hostname} is unknown; correct the name`,
-    EAI_AGAIN: `host ${hostname} cannot be looked up; correct the name or the name server`,
+    ENOTFOUND: `host ${host} is unknown; correct the name`,
+    EAI_AGAIN: `host ${host} cannot be looked up; correct the name or the name server`,
+    [NO_TARGET]: `target_session_attrs: ${host} is not ${settings.targetSession}; correct one`,
+    [SCRAM_FAILED]: `${host} does not prove that it knows the password; correct the address`,
+    [NO_BINDING]:
+      `channel_binding: ${host} has none for this login; use channel_binding=prefer, and ` +
+      'sslmode=verify-full so that its certificate proves it',
   };
   // A role that does not exist is an invalid value of the session.
   const line = lines[code === '22023' ? '42501' : code];
   if (line) return `${variable}: ${line}`;
+  if (isTlsFault(code)) return `${variable}: ${host}: ${FAULT_WORDS[code]}; ${ADVICE[code]}`;
   if (!isAway(new DatabaseError(code))) return undefined;
   return `${variable}: no Postgres answers at ${host} (${code}); start it or correct the address`;
 }

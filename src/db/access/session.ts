@@ -23,23 +23,3 @@ export const SESSION = {
   statement_timeout: '1min',
   idle_in_transaction_session_timeout: '1min',
 } as const;
-
-const PARAMETER = 'pool_mode';
-
-/** Returns the URL without the parameter, which only Tallyhook knows. */
-export function poolModeOf(url: string): { url: string; keepsSession: boolean } {
-  const at = new URL(url);
-  const mode = at.searchParams.get(PARAMETER);
-  if (mode === null) return { url, keepsSession: true };
-  at.searchParams.delete(PARAMETER);
-  return { url: at.href, keepsSession: mode !== 'transaction' };
-}
-
-/** What the text must be; undefined if it is the URL of a database. */
-export function expectedInstead(text: string): string | undefined {
-  const url = URL.parse(text);
-  if (!url || !/^postgres(ql)?:$/.test(url.protocol))
-    return 'a URL such as postgres://user:password@host:5432/database';
-  if ([null, 'session', 'transaction'].includes(url.searchParams.get(PARAMETER))) return undefined;
-  return 'a URL with pool_mode=transaction, pool_mode=session, or no pool_mode';
-}

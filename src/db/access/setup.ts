@@ -5,6 +5,7 @@
  */
 import { Failure } from '../../kernel/errors.ts';
 import { connect } from '../connect.ts';
+import { parseConnection } from '../connection/settings.ts';
 import { DatabaseError, toDatabaseError } from '../sqlstate.ts';
 import { FINANCE, WRITER } from './roles.ts';
 import { SESSION } from './session.ts';
@@ -97,7 +98,7 @@ export async function runSteps(url: string, steps: readonly Step[]): Promise<str
         } catch (raw) {
           const error = toDatabaseError(raw);
           if (!(error instanceof DatabaseError && error.code === '42501')) throw error;
-          const login = new URL(url).username;
+          const login = parseConnection(url).user;
           throw new Failure('bad_setting', `login ${login} may not ${does}; it needs ${needs}`);
         }
       }

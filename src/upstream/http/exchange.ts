@@ -6,6 +6,7 @@
 import { type Dispatcher, errors } from 'undici';
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import { ProxyFailure, type ProxyFault } from '../../kernel/http/tunnel.ts';
+import { type TlsFault, tlsFaultOf } from '../../resources/faults.ts';
 
 export interface ExchangeRequest {
   method: string;
@@ -25,10 +26,10 @@ export interface ExchangeRequest {
 
 /** Why it is certain that no byte of a request left. */
 export type NotSentCause =
+  | TlsFault
   | 'name_lookup'
   | 'connection_refused'
   | 'connect_timeout'
-  | 'tls'
   /** The forward proxy opened no tunnel to the service. */
   | ProxyFault
   /** Any other failure before the connection was established. */
@@ -47,6 +48,8 @@ export type NotSentCause =
 
 /** Why the outcome of a request that left is not known. */
 export type UnknownCause =
+  /** Such as a client certificate that TLS 1.3 demands after the request. */
+  | TlsFault
   | 'reset'
   | 'timeout'
   | 'aborted'
@@ -225,7 +228,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#stream) this.#cutStream();
     else if (!this.#left) this.#end({ end: 'not_sent', cause: notSentCause(error) });
     else if (this.#status) this.#end({ end: 'broken', cause: 'truncated' });
-    else this.#end({ end: 'broken', cause: isNotHttp(error) ? 'unreadable' : 'reset' });
+    else if (isNotHttp(error)) this.#end({ end: 'broken', cause: 'unreadable' });
+    else this.#end({ end: 'broken', cause: tlsFaultOf(error) ?? 'reset' });
   }
 
   /** From here on the stream has its own deadline. */
@@ -319,12 +323,9 @@ function notSentCause(error: unknown): NotSentCause {
       return 'connect_timeout';
     case 'UND_ERR_INVALID_ARG':
       return 'invalid_request';
-    case 'TALLYHOOK_TLS':
-      return codeOf((error as Error).cause) === 'UND_ERR_CONNECT_TIMEOUT'
-        ? 'connect_timeout'
-        : 'tls';
     default:
-      return code.startsWith('EAI_') ? 'name_lookup' : 'not_connected';
+      if (code.startsWith('EAI_')) return 'name_lookup';
+      return tlsFaultOf(error) ?? 'not_connected';
   }
 }
 

@@ -4,12 +4,13 @@
  */
 
 import type { Socket } from 'node:net';
-import { buildConnector, Client, Pool } from 'undici';
+import { buildConnector, Client, errors, Pool } from 'undici';
 import { after, type Clock, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { makeProxyOf, type ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import { serverNameOf } from '../../kernel/http/server-name.ts';
 import { openTunnel } from '../../kernel/http/tunnel.ts';
+import { endWithError, failedHandshake } from '../../resources/faults.ts';
 import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 
 /** Traffic that has connections of its own. */
@@ -191,11 +192,6 @@ function destroy({ client }: Connection): void {
   client.destroy().catch(() => {});
 }
 
-/** The handshake failed; `cause` says how. */
-class TlsFailure extends Error {
-  readonly code = 'TALLYHOOK_TLS';
-}
-
 interface Connector {
   connect: buildConnector.connector;
   /** Resets the last TCP connection and drops what was not delivered. */
@@ -223,9 +219,9 @@ function makeConnectors(timeoutMs: number, proxies: ProxySettings): () => Connec
         if (!secure) return done(null, socket);
         const servername = serverNameOf(options.hostname);
         tls({ ...options, port, servername, httpSocket: socket }, (failure, secured) => {
-          if (!failure && secured) return done(null, secured);
+          if (!failure && secured) return done(null, endWithError(secured));
           tcpSocket.destroy();
-          done(new TlsFailure('TLS', { cause: failure }), null);
+          done(isLate(failure) ? failure : failedHandshake(failure), null);
         });
       };
       const proxy = proxyOf(options);
@@ -243,6 +239,10 @@ function makeConnectors(timeoutMs: number, proxies: ProxySettings): () => Connec
     };
     return { connect, reset: () => reset(last) };
   };
+}
+
+function isLate(error: Error | null): error is Error {
+  return error instanceof errors.ConnectTimeoutError;
 }
 
 function reset(socket: Socket | undefined): void {

@@ -7,6 +7,7 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import { isTlsFault } from '../../resources/faults.ts';
 import type { ExchangeResult } from '../http/exchange.ts';
 
 import { type Envelope, type ErrorItem, parseEnvelope, recordIn } from './envelope.ts';
@@ -52,6 +53,8 @@ export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
   | {
       result: 'inconclusive';
       cause: InconclusiveCause;
+      /** Of `unreachable`: what happened, such as `tls_expired`. */
+      reason?: string | undefined;
       retryAt?: Instant | undefined;
       /** No request was made, for lack of budget or of a client token. */
       isUnsent?: true;
@@ -150,7 +153,8 @@ export function classifyRead<T>(
   const signal = rateSignalOf(exchanged);
   if (signal.kind === 'throttled' || signal.kind === 'maintenance')
     return inconclusive(signal.kind, signal.retryAt);
-  if (exchanged.end !== 'answered') return inconclusive(failureCause(exchanged));
+  if (exchanged.end !== 'answered')
+    return { ...times, result: 'inconclusive', ...failureOf(exchanged) };
   const envelope = parseEnvelope(exchanged.answer.body);
   if (envelope.shape === 'error' && exchanged.answer.status < 500 && parser.isAbsence(envelope)) {
     const { status, message } = envelope;
@@ -164,8 +168,15 @@ export function classifyRead<T>(
     : { ...times, result: 'seen', record, raw };
 }
 
+/** The same with what happened, if there is no answer. */
+export function failureOf(exchanged: ExchangeResult) {
+  const cause = failureCause(exchanged);
+  const reason = 'cause' in exchanged ? exchanged.cause : undefined;
+  return { cause, reason: cause === 'unreachable' ? reason : undefined };
+}
+
 /** Why an exchange brought no record. */
-export function failureCause(exchanged: ExchangeResult): InconclusiveCause {
+function failureCause(exchanged: ExchangeResult): InconclusiveCause {
   const outcome = classifyExchange(exchanged, 'read');
   switch (outcome.class) {
     case 'not_sent':
@@ -173,7 +184,8 @@ export function failureCause(exchanged: ExchangeResult): InconclusiveCause {
     case 'rejected':
       return outcome.refuses ? 'unauthorized' : 'refused';
     case 'unknown':
-      if (['reset', 'timeout', 'aborted'].includes(outcome.cause)) return 'unreachable';
+      if (['reset', 'timeout', 'aborted'].includes(outcome.cause) || isTlsFault(outcome.cause))
+        return 'unreachable';
       return outcome.cause === 'server_error' ? 'error' : 'unreadable';
     default:
       return 'unreadable';

@@ -15,7 +15,7 @@ import { parseRetryAfter } from '../../kernel/retry.ts';
 export interface ResponseSummary {
   /** Null when no response head arrived. */
   status: number | null;
-  /** Such as timeout, refused, reset, dns, tls, blocked_address; null with a status. */
+  /** Such as timeout, refused, reset, dns, tls_expired, blocked_address; null with a status. */
   error: string | null;
   retryAfter: string | undefined;
   /** What the receiver's clock showed. */

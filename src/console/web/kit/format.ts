@@ -63,21 +63,3 @@ export function isPast(at: string): boolean {
 export function wordsOf(name: string): string {
   return name.replaceAll('_', ' ');
 }
-
-/** Why a request has no answer, as the API names it. */
-export const ERRORS: Record<string, string> = {
-  timeout: 'no answer in time',
-  refused: 'the connection was refused',
-  reset: 'the connection was cut',
-  dns: 'the name was not found',
-  tls: 'the TLS handshake failed',
-  blocked_address: 'the address is not allowed',
-  proxy_unreachable: 'the forward proxy does not answer',
-  proxy_tls: 'the TLS handshake with the forward proxy failed',
-  proxy_timeout: 'the forward proxy opened no tunnel in time',
-  proxy_auth: 'the forward proxy wants another login',
-  proxy_refused: 'the forward proxy does not allow the receiver',
-  proxy_target_unreachable: 'the forward proxy did not reach the receiver',
-  proxy_closed: 'the forward proxy cut the connection',
-  proxy_unreadable: 'the forward proxy answered something that is not HTTP',
-};

@@ -7,6 +7,7 @@
 import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { ProxyFailure } from '../../../kernel/http/tunnel.ts';
+import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { makeConnector, type ProxyUse } from './connector.ts';
@@ -234,5 +235,5 @@ function errorCodeOf(error: unknown): string {
   if (typeof code !== 'string') return 'failed';
   if (ERROR_CODES[code]) return ERROR_CODES[code];
   if (/^HPE_/.test(code)) return 'unreadable';
-  return /CERT|TLS|SSL|SIGNATURE/.test(code) ? 'tls' : 'failed';
+  return tlsFaultOf(error) ?? 'failed';
 }

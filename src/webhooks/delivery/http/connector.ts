@@ -13,6 +13,7 @@ import {
 } from '../../../kernel/http/forward-proxy.ts';
 import { serverNameOf } from '../../../kernel/http/server-name.ts';
 import { openTunnel, ProxyFailure, type Tunnel } from '../../../kernel/http/tunnel.ts';
+import { endWithError, failedHandshake } from '../../../resources/faults.ts';
 
 export interface ProxyUse extends ProxySettings {
   /** The proxy gets names, and no resolved address is judged. */
@@ -42,7 +43,9 @@ export function makeConnector(
       openTunnel(proxy, { hostname: address, port }, until - monotonicMs()),
     );
   };
-  return (options, done) => {
+  return (options, report) => {
+    const done: buildConnector.Callback = (...[error, socket]) =>
+      error ? report(error, null) : report(null, endWithError(socket));
     const proxy = proxyOf(options);
     const named = { ...options, servername: serverNameOf(options.hostname) };
     if (!proxy) return direct(named, done);
@@ -51,7 +54,7 @@ export function makeConnector(
       secure({ ...named, httpSocket: socket }, (error, secured) => {
         if (!error && secured) return done(null, secured);
         tcp.destroy();
-        done(error ?? new Error('no socket'), null);
+        done(error ?? failedHandshake(null), null);
       });
     };
     tunnelTo(options, proxy).then(useTunnel, (error: Error) => done(error, null));

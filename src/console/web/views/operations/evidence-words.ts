@@ -1,7 +1,8 @@
 /** In words: why an operation counts as executed or not, by the evidence that is stored with it. */
 
+import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import { Amount, Time, WalletLink } from '../../kit/elements.ts';
-import { ERRORS, wordsOf } from '../../kit/format.ts';
+import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
 interface Poll {
@@ -40,7 +41,9 @@ export function causeWords(cause: string): unknown {
   const basis = /^evidence: (\w+)$/.exec(cause)?.[1];
   if (basis && BASES[basis]) return BASES[basis];
   const [before, addr, after] = cause.split(/\b([0-9a-z]{42})\b/i);
-  return addr ? html`${before}<${WalletLink} addr=${addr} />${after}` : (ERRORS[cause] ?? cause);
+  return addr
+    ? html`${before}<${WalletLink} addr=${addr} />${after}`
+    : (FAULT_WORDS[cause] ?? cause);
 }
 
 export function evidenceWords(state: string, stored: unknown): unknown[] {

@@ -1,10 +1,11 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
 import type { attempt, deliveryDetail } from '../../../../resources/delivery/delivery.ts';
+import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
-import { durationText, ERRORS, isPast } from '../../kit/format.ts';
+import { durationText, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type EventBody, EventFacts } from './body.ts';
@@ -115,7 +116,7 @@ function Request({ delivery }: { delivery: Detail }) {
 function AttemptCard({ attempt }: { attempt: Attempt }) {
   const { n, at, duration_ms: took, result, status, error } = attempt;
   const { response_headers: headers, response_body: body } = attempt;
-  const what = [status && `HTTP ${status}`, error && (ERRORS[error] ?? error)].filter(Boolean);
+  const what = [status && `HTTP ${status}`, error && (FAULT_WORDS[error] ?? error)].filter(Boolean);
   const pairs = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]);
   // Every attempt of one's own endpoint has an error or headers.
   const isHidden = error === null && headers === null;
