@@ -803,6 +803,7 @@ CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("r
 CREATE INDEX "operations_by_fee_mode" ON "tallyhook"."operations" USING btree ("fee_mode",coalesce(sent_at, effective_at, recorded_at)) WHERE fee_mode is not null;--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
+CREATE INDEX "operations_by_effect" ON "tallyhook"."operations" USING btree ((coalesce(effective_at, sent_at, recorded_at))) WHERE kind not in ('give', 'receive_from', 'transfer');--> statement-breakpoint
 CREATE INDEX "transitions_by_id" ON "tallyhook"."transitions" USING brin ("id") WITH (autosummarize=on);--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "alerts_once" ON "tallyhook"."alerts" USING btree ("rule","subject");--> statement-breakpoint

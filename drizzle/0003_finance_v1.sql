@@ -11,6 +11,76 @@ select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then
   else extract(epoch from ends_at - now())::float8 / extract(epoch from ends_at - set_at)::float8 end as now
 from tallyhook.clock;
 --> statement-breakpoint
+-- The calendar. Where a day begins is decided here only: at its first instant, so that days follow each other without a
+-- gap or an overlap. On some days clocks show midnight twice (Atlantic/Azores), on some never (Africa/Cairo), and some
+-- days do not exist (Pacific/Apia, 30 December 2011): these have no length.
+create function tallyhook.day_begin(day date, time_zone text) returns timestamptz
+language plpgsql immutable strict parallel safe as $$
+declare
+  midnight timestamp := $1;
+  usual timestamptz := midnight at time zone $2;
+  first timestamptz;
+  late timestamptz;
+  middle timestamptz;
+begin
+  if (usual + interval '2 days') at time zone $2 - (usual - interval '2 days') at time zone $2 = interval '4 days'
+    and usual at time zone $2 = midnight then return usual; end if;
+  -- An instant at which clocks show midnight is midnight less an offset from around it.
+  select min(c.at) filter (where c.at at time zone $2 = midnight), coalesce(min(c.at), usual), coalesce(max(c.at), usual)
+    into middle, first, late
+  from generate_series(usual - interval '2 days', usual + interval '2 days', '12 hours') p(at)
+  cross join lateral (select p.at + (midnight - p.at at time zone $2) as at) c;
+  if middle is not null then return middle; end if;
+  -- Midnight was skipped: the day begins when clocks were set forward.
+  while late - first > interval '1 ms' loop
+    middle := date_trunc('milliseconds', first + (late - first) / 2);
+    if middle at time zone $2 < midnight then first := middle; else late := middle; end if;
+  end loop;
+  return late;
+end
+$$;
+--> statement-breakpoint
+-- The day that an instant is in. Where clocks were set back over midnight, the next day has begun already.
+create function tallyhook.day_of(at timestamptz, time_zone text) returns date
+language sql immutable parallel safe as $$
+select case when $1 at time zone $2 - ($1 - interval '1 day') at time zone $2 >= interval '1 day'
+    or tallyhook.day_begin(($1 at time zone $2)::date + 1, $2) > $1
+  then ($1 at time zone $2)::date else ($1 at time zone $2)::date + 1 end
+$$;
+--> statement-breakpoint
+-- A day, a local time of the zone, or an instant with an offset, whatever the zone of the session.
+create function tallyhook.moment(text text, time_zone text) returns timestamptz
+language plpgsql stable strict set timezone = 'UTC' as $$
+begin
+  if $1 ~ '^\s*\d+-\d+-\d+\s*$' then return tallyhook.day_begin($1::date, $2); end if;
+  perform set_config('timezone', $2, true);
+  return $1::timestamptz;
+end
+$$;
+--> statement-breakpoint
+-- That of the reports by default.
+create function tallyhook.zone_or_default(time_zone text) returns text language sql stable as $$
+select coalesce($1, (select value from tallyhook.installation where name = 'report_time_zone'), 'UTC')
+$$;
+--> statement-breakpoint
+revoke execute on function tallyhook.day_begin, tallyhook.day_of, tallyhook.moment, tallyhook.zone_or_default from public;
+--> statement-breakpoint
+grant execute on function tallyhook.day_begin, tallyhook.day_of to tallyhook_writer;
+--> statement-breakpoint
+create function finance_v1.day_begin(day date, time_zone text default null) returns timestamptz
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select tallyhook.day_begin($1, tallyhook.zone_or_default($2))
+$$;
+--> statement-breakpoint
+comment on function finance_v1.day_begin(date, text) is 'The first instant of a day, which is not always a midnight. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session. A day ends where the next one begins.';
+--> statement-breakpoint
+create function finance_v1.day_of(at timestamptz, time_zone text default null) returns date
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select tallyhook.day_of($1, tallyhook.zone_or_default($2))
+$$;
+--> statement-breakpoint
+comment on function finance_v1.day_of(timestamptz, text) is 'The day that an instant is in. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session.';
+--> statement-breakpoint
 -- What due postings will change: executed effects that are not posted, and posted ones to be reversed. What is due is
 -- unsettled or quarantined, so that each account finds its own by an index, however many postings are due.
 create view tallyhook.due_effects as
@@ -324,10 +394,10 @@ comment on column finance_v1.operations_without_tx_number.answered_at is 'When t
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
 comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
-create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default 'UTC')
+create function tallyhook.movements_daily("from" timestamptz, "to" timestamptz, time_zone text)
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
+language sql stable as $$
+select tallyhook.day_of(t.effective_at, $3) as day, o.kind, t.reason_type,
     sum(2 * (t.posting % 2) - 1)::bigint, sum((2 * (t.posting % 2) - 1) * o.amount),
     sum((2 * (t.posting % 2) - 1) * coalesce(o.fee_amount, 0))
   from tallyhook.transactions t
@@ -337,7 +407,36 @@ select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
   order by 1, 2, 3
 $$;
 --> statement-breakpoint
-comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+revoke execute on function tallyhook.movements_daily from public;
+--> statement-breakpoint
+grant execute on function tallyhook.movements_daily to tallyhook_writer;
+--> statement-breakpoint
+-- Postgres takes the first of the three for what is written in quotes, so that a day or a local time is one of the
+-- argument time_zone, and not of the session.
+create function finance_v1.movements_daily("from" text default null, "to" text default null,
+  time_zone text default null)
+returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select m.* from tallyhook.zone_or_default($3) z
+cross join lateral tallyhook.movements_daily(tallyhook.moment($1, z), tallyhook.moment($2, z), z) m
+$$;
+--> statement-breakpoint
+create function finance_v1.movements_daily("from" date, "to" date, time_zone text default null)
+returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select m.* from tallyhook.zone_or_default($3) z
+cross join lateral tallyhook.movements_daily(tallyhook.day_begin($1, z), tallyhook.day_begin($2, z), z) m
+$$;
+--> statement-breakpoint
+create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default null)
+returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select m.* from tallyhook.zone_or_default($3) z cross join lateral tallyhook.movements_daily($1, $2, z) m
+$$;
+--> statement-breakpoint
+comment on function finance_v1.movements_daily(text, text, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded): days such as 2026-11-01, local times, or instants with an offset; empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: whose days they are, such as Europe/Berlin, and of which a bound without an offset is; by default that of the reports, whatever the zone of the session. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+comment on function finance_v1.movements_daily(date, date, text) is 'movements_daily of whole days of time_zone, from "from" (included) to "to" (excluded).';
+comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'movements_daily between two instants, in days of time_zone.';
 --> statement-breakpoint
 -- Ages of drifts in groups, in their order.
 create view tallyhook.age_buckets as
@@ -661,4 +760,5 @@ grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_
 --> statement-breakpoint
 grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
 --> statement-breakpoint
-grant select on tallyhook.pending_effects, tallyhook.age_buckets, tallyhook.bookings, tallyhook.burned_from to tallyhook_writer;
+grant select on tallyhook.pending_effects, tallyhook.due_effects, tallyhook.age_buckets, tallyhook.bookings,
+  tallyhook.burned_from to tallyhook_writer;

@@ -851,6 +851,7 @@ CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (
 CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree (contract_id, token_id);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
+CREATE INDEX operations_by_effect ON tallyhook.operations USING btree (COALESCE(effective_at, sent_at, recorded_at)) WHERE (kind <> ALL (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text]));
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE (tx_hash IS NOT NULL);
@@ -1508,7 +1509,11 @@ create view tallyhook.present as
 -- functions
 
 CREATE OR REPLACE FUNCTION finance_v1.balances_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(account text, asset text, balance numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body c9603bc72a1dde9a7a8ac5159f1cbe41
-CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text DEFAULT 'UTC'::text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body c676a82dccb9347d9f2ab98be6822ce8
+CREATE OR REPLACE FUNCTION finance_v1.day_begin(day date, time_zone text DEFAULT NULL::text) RETURNS timestamp with time zone LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body ddcfbb4192e1ec35686174451a6e7554
+CREATE OR REPLACE FUNCTION finance_v1.day_of(at timestamp with time zone, time_zone text DEFAULT NULL::text) RETURNS date LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 78b91216d46558b900cd62f362369195
+CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" date, "to" date, time_zone text DEFAULT NULL::text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body b35d2f35955b6f9de3893f4be69a00b7
+CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" text DEFAULT NULL::text, "to" text DEFAULT NULL::text, time_zone text DEFAULT NULL::text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 99ced2e8e7359bdd827c4b5e1c0609e7
+CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text DEFAULT NULL::text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 687a4f1266e8c885e38284e959eddb08
 CREATE OR REPLACE FUNCTION finance_v1.nft_holdings_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(contract_id numeric, token_id numeric, owner text, since timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 10a8e34fca1f6e8b29ed6def55a23e4b
 CREATE OR REPLACE FUNCTION finance_v1.nft_supply(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, burned bigint, burned_unexplained bigint, held bigint, balanced boolean) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body eab941e36b4790ed64a113e09fb1a8af
 CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(account text, asset text, debit numeric, credit numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 972eeef230ebd74545e168dc2fc07ded
@@ -1524,6 +1529,8 @@ CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plp
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body 283739e17c15b887fa0282f275f19cfe
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
+CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
+CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
@@ -1534,6 +1541,8 @@ CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence byte
 CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer) RETURNS boolean LANGUAGE plpgsql STABLE; -- body 7aee8637344a880fc22a87432c244d5d
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods() RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'pg_temp'; -- body 6ed021f336a1ea7e4d74dc1837b93d36
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 28edbd98eb65ed6ac906578eec206e47
+CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE STRICT SET "TimeZone" TO 'UTC'; -- body 40ff8e71e432a1c39d0cd1c3c751477d
+CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 08622a31e70a1b226660904f07afd44b
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
@@ -1545,6 +1554,7 @@ CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with tim
 CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 9a4cc23f319c7d87b44ad6f02e72a2b8
 CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS bytea LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off'; -- body aafa40b72225b175f6071fd0018b92b7
 CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 7be0331ecb0828d173482a7155f9d744
+CREATE OR REPLACE FUNCTION tallyhook.zone_or_default(time_zone text) RETURNS text LANGUAGE sql STABLE; -- body 28295351ad0fe9bccc262c0a01c5e4be
 
 -- triggers
 
@@ -1801,7 +1811,11 @@ comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whos
 comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
 comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
-comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+comment on function finance_v1.day_begin(date,text) is 'The first instant of a day, which is not always a midnight. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session. A day ends where the next one begins.';
+comment on function finance_v1.day_of(timestamp with time zone,text) is 'The day that an instant is in. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session.';
+comment on function finance_v1.movements_daily(date,date,text) is 'movements_daily of whole days of time_zone, from "from" (included) to "to" (excluded).';
+comment on function finance_v1.movements_daily(text,text,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded): days such as 2026-11-01, local times, or instants with an offset; empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: whose days they are, such as Europe/Berlin, and of which a bound without an offset is; by default that of the reports, whatever the zone of the session. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'movements_daily between two instants, in days of time_zone.';
 comment on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
 comment on function finance_v1.nft_supply(timestamp with time zone,timestamp with time zone) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_unexplained; burned, and how many of these were burned_unexplained; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
@@ -1866,6 +1880,14 @@ grant select on finance_v1.wallet_positions to tallyhook_finance;
 grant select on finance_v1.wallet_positions to tallyhook_writer;
 grant execute on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function finance_v1.day_begin(date,text) to tallyhook_finance;
+grant execute on function finance_v1.day_begin(date,text) to tallyhook_writer;
+grant execute on function finance_v1.day_of(timestamp with time zone,text) to tallyhook_finance;
+grant execute on function finance_v1.day_of(timestamp with time zone,text) to tallyhook_writer;
+grant execute on function finance_v1.movements_daily(date,date,text) to tallyhook_finance;
+grant execute on function finance_v1.movements_daily(date,date,text) to tallyhook_writer;
+grant execute on function finance_v1.movements_daily(text,text,text) to tallyhook_finance;
+grant execute on function finance_v1.movements_daily(text,text,text) to tallyhook_writer;
 grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_finance;
 grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
 grant execute on function finance_v1.nft_holdings_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
@@ -1877,12 +1899,15 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.database_identity() to tallyhook_writer;
+grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
+grant execute on function tallyhook.day_of(timestamp with time zone,text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,text,integer,integer) to tallyhook_writer;
@@ -1912,6 +1937,7 @@ grant insert, select on tallyhook.decisions to tallyhook_writer;
 grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
+grant select on tallyhook.due_effects to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.endpoints to tallyhook_writer;

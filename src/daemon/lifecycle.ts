@@ -13,7 +13,12 @@ import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import type { Keys } from '../keys/keys.ts';
 import { setFeeRules } from '../ledger/ledger.ts';
-import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../reports/reports.ts';
+import {
+  LEDGER_SETTING,
+  ledgerSetting,
+  STALE_AFTER_SETTING,
+  TIME_ZONE_SETTING,
+} from '../reports/reports.ts';
 import { SCOPES } from '../resources/admin/key.ts';
 import type { Role } from '../resources/admin/status.ts';
 import { type Built, build } from './build.ts';
@@ -106,6 +111,8 @@ async function storeSettings({ db, clock }: Database, config: Config): Promise<v
   await setFeeRules(db, ledger, clock.now());
   await setInstallationSetting(db, LEDGER_SETTING, ledgerSetting(ledger), clock.now());
   await setInstallationSetting(db, STALE_AFTER_SETTING, staleAfterMs, clock.now());
+  const { time_zone: timeZone } = config.reports.reconciliation;
+  await setInstallationSetting(db, TIME_ZONE_SETTING, timeZone, clock.now());
 }
 
 function listen(server: Server, { http }: Config): Promise<string> {

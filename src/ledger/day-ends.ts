@@ -68,8 +68,8 @@ async function findDueDayEnd(
       select b.id, b.recorded_at, c.last_transaction from tallyhook.batches b
       join tallyhook.chain c on c.batch_id = b.id order by b.id desc limit 1
     ), day as (
-      select (date_trunc('day', t.effective_at at time zone ${timeZone}) + interval '1 day')
-        at time zone ${timeZone} as at
+      select tallyhook.day_begin(tallyhook.day_of(t.effective_at, ${timeZone}) + 1, ${timeZone})
+        as at
       from tallyhook.transactions t where t.effective_at >= ${since}
       order by t.effective_at limit 1
     )

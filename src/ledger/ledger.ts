@@ -43,7 +43,13 @@ export {
   trialBalancePage,
 } from './accounts.ts';
 export { countUnposted, hasDueReports, releasePosting } from './batch.ts';
-export { COMMODITY_LINE, journalPosting, journalTransaction, namesOf } from './chain/hledger.ts';
+export {
+  COMMODITY_LINE,
+  daysLine,
+  journalPosting,
+  journalTransaction,
+  namesOf,
+} from './chain/hledger.ts';
 export { exportJournal, exportLedger, type OnProgress, verifyLedger } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
 export { type Anchor, parseAnchor, type Verdict } from './chain/walk.ts';

@@ -154,6 +154,10 @@ export const operations = tallyhook.table(
       .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
       .where(sql`settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
+    // By when they happened: those that move no tokens of the service, which the ledger has.
+    index('operations_by_effect')
+      .on(sql`(coalesce(effective_at, sent_at, recorded_at))`)
+      .where(sql`kind not in ('give', 'receive_from', 'transfer')`),
   ],
 );
 

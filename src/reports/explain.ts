@@ -71,7 +71,8 @@ async function listDriftsOf(
     select id, addr, amount, amount_min, amount_max, state, cause, window_from, window_to,
       closed_at
     from tallyhook.drifts
-    where wallet_key = ${addressKey(addr)} and window_to < ${isoText(to)}
+    where wallet_key = ${addressKey(addr)}
+      and coalesce(window_from, window_to) < ${isoText(to)}
       and (closed_at is null or closed_at >= ${isoText(from)})
     order by window_to, id limit ${DRIFTS_MAX}`;
 }

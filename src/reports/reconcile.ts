@@ -119,7 +119,7 @@ async function reconcileLedger(
       debit,
       credit,
     },
-    rollForward: kinds,
+    rollForward: kinds.filter(({ accounts }) => accounts > 0),
     ownAccounts: { total: own[0]?.total ?? 0, listed: own },
   };
 }

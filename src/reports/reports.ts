@@ -130,6 +130,9 @@ export const LEDGER_SETTING = 'ledger_settings';
 /** Installation setting: age in milliseconds at which the view `coverage` counts a wallet stale. */
 export const STALE_AFTER_SETTING = 'stale_after_ms';
 
+/** Installation setting: the zone whose days the functions of finance_v1 mean by default. */
+export const TIME_ZONE_SETTING = 'report_time_zone';
+
 /** The heads of the hash chain in the newest reports, to compare the ledger with. */
 export async function keptHeads(db: Db): Promise<Anchor[]> {
   const rows = await store.listChainHeads(db);

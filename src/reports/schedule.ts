@@ -2,8 +2,9 @@
  * Due periods of scheduled reports: every whole period since the end of the last scheduled report,
  * however long ago that was.
  */
+import { dayAround } from '../db/calendar.ts';
 import type { Queryable } from '../db/connect.ts';
-import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Instant } from '../kernel/clock.ts';
 import { SCHEDULE } from './store.ts';
 
 /** Calendar days of a time zone, or periods of `everyMs` since 1970 (for demonstrations). */
@@ -55,17 +56,4 @@ async function findScheduleStart(
   const { last = null, first = null } = rows[0] ?? {};
   if (last !== null) return { at: last, isPeriodEnd: true };
   return first === null ? undefined : { at: first, isPeriodEnd: false };
-}
-
-/** The local day that contains an instant. */
-async function dayAround(
-  db: Queryable,
-  at: Instant,
-  timeZone: string,
-): Promise<{ from: Instant; to: Instant }> {
-  const rows = await db.sql<{ from: Instant; to: Instant }[]>`
-    select day at time zone ${timeZone} as "from",
-      (day + interval '1 day') at time zone ${timeZone} as "to"
-    from date_trunc('day', ${isoText(at)}::timestamptz at time zone ${timeZone}) as d(day)`;
-  return rows[0] ?? { from: at, to: at };
 }

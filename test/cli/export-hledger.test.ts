@@ -3,7 +3,7 @@
  * `HLEDGER_WRITES=100000` makes a ledger of that size; it takes minutes.
  */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
@@ -78,6 +78,25 @@ it('Every posting is there, and the last line has the count and the head', async
   const text = await readFile(file, 'utf8');
   expect(text.match(/^\d{4}-\d\d-\d\d=/gm)).toHaveLength(WRITES);
   expect(text).toMatch(new RegExp(`\n; ${WRITES} transactions, head [0-9a-f]{64}:\\d+\n$`));
+});
+
+it('The days are those of the zone of the reports, which it names', async () => {
+  const zone = 'Pacific/Kiritimati';
+  const environment = environmentOf(database.url, 'http://127.0.0.1:9');
+  const out = join(folder, 'kiritimati.journal');
+  const config = join(folder, 'kiritimati.yaml');
+  await writeFile(config, `reports: { reconciliation: { time_zone: ${zone} } }\n`);
+  const args = ['export', 'ledger', '--format', 'hledger', '--out', out];
+  expect((await runCommand({ ...environment, TALLYHOOK_CONFIG: config }, ...args)).code).toBe(0);
+  const text = await readFile(out, 'utf8');
+  expect(text).toContain(`; Days are those of the time zone ${zone}\n`);
+  const expected = await database.owner.sql<{ dates: string }[]>`
+    select concat((recorded_at at time zone ${zone})::date, '=',
+      (effective_at at time zone ${zone})::date) as dates from tallyhook.transactions order by id`;
+  expect(text.match(/^\d{4}-\d\d-\d\d=\d{4}-\d\d-\d\d/gm)).toEqual(
+    expected.map(({ dates }) => dates),
+  );
+  expect(text).not.toBe(await readFile(file, 'utf8'));
 });
 
 it('A number that became known after the posting is in it', async () => {

@@ -84,6 +84,8 @@ const FUNCTIONS: Record<string, string> = {
     'burned bigint, burned_unexplained bigint, held bigint, balanced boolean',
   movements_daily:
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
+  day_begin: TIME,
+  day_of: 'date',
 };
 
 it('The views have the promised columns and types', async () => {
@@ -124,9 +126,10 @@ it('Every view, column and function has a comment', async () => {
 
 it('The comment of a function describes each of its columns', async () => {
   for (const [name, columns] of Object.entries(FUNCTIONS)) {
+    if (!columns.includes(', ')) continue;
     const rows = await database.owner.sql<{ text: string }[]>`
       select obj_description(oid, 'pg_proc') as text from pg_proc
-      where pronamespace = 'finance_v1'::regnamespace and proname = ${name}`;
+      where pronamespace = 'finance_v1'::regnamespace and proname = ${name} order by oid`;
     const comment = rows[0]?.text ?? '';
     const missing = columns
       .split(', ')
@@ -143,6 +146,10 @@ const CALLS = [
   'nft_supply()',
   "wallet_statement('x', null, null)",
   'movements_daily(null, null)',
+  "movements_daily(current_date, current_date, 'Asia/Seoul')",
+  "movements_daily(now(), now(), 'Asia/Seoul')",
+  "day_begin('2026-12-01')",
+  'day_of(now())',
 ];
 
 it('The finance role reads every view and calls every function', async () => {

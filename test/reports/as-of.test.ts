@@ -4,7 +4,7 @@ import { isoText } from '../../src/kernel/clock.ts';
 import { NO_LINES } from '../../src/reports/queries/lines.ts';
 import { renderCsv, renderJson } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
-import { addr, balancedWorld, DAY, HOUR, HUGE, START, timesAt, useEachWorld } from './world.ts';
+import { addr, balancedWorld, DAY, HOUR, START, timesAt, useEachWorld } from './world.ts';
 
 const END = START + DAY;
 const world = useEachWorld(balancedWorld);
@@ -24,11 +24,7 @@ describe('A report of a period that has ended', () => {
     expect(content.as_of).toBe(isoText(END));
     for (const part of ['trial_balance', 'roll_forward', 'movements', 'fees'] as const)
       expect([part, content[part]]).toEqual([part, first[part]]);
-    expect(content.wallets.statement).toMatchObject({
-      ledger: first.wallets.statement.ledger,
-      after_period: '7',
-      observed: `${HUGE + 72n}`,
-    });
+    expect(content.wallets).toEqual(first.wallets);
   });
 
   it('leaves out what began after it: writes, postings that are due, drifts', async () => {

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { renderJournal } from '../../src/reports/render/journal.ts';
 import { useFolder } from '../harness/folder.ts';
-import { balancedWorld, useWorld } from './world.ts';
+import { addr, balancedWorld, DAY, HOUR, START, timesAt, useWorld } from './world.ts';
 
 const world = await useWorld(balancedWorld());
 const folder = useFolder();
@@ -36,6 +36,27 @@ it('hledger accepts the journal of a report, and refuses one whose closing is an
   const wrong = { ...kind, closing: `${BigInt(kind?.closing ?? 0) + 1n}` } as typeof kind & object;
   const changed = { ...report, content: { ...content, roll_forward: [wrong, ...kinds] } };
   const listed = await world.reports.listLines(report.id, {}, { after: undefined, limit: 500 });
-  const lines = { listed, total: listed.length, openings: [] };
+  const day = '2026-01-01';
+  const days = { first: day, last: day, of: listed.map(() => day) };
+  const lines = { listed, total: listed.length, openings: [], days };
   await expect(hledger(renderJournal(changed, lines), 'check')).rejects.toThrow(/assertion/i);
+});
+
+it('The days of the journal are those of the time zone of the report, which it names', async () => {
+  const seoul = await useWorld(balancedWorld({ settings: { timeZone: 'Asia/Seoul' } }));
+  const from = START - 9 * HOUR;
+  const give = (at: number, amount: number) =>
+    seoul.operation({ ...timesAt(at), to_addr: addr(4), reason_type: 'late', amount });
+  await give(from + DAY - 1, 3);
+  await give(from + DAY, 5);
+  seoul.clock.set(START + 2 * DAY);
+  await seoul.post();
+  const { id } = await seoul.report(from, from + 2 * DAY);
+  const journal = String(await seoul.reports.renderReport(id, 'hledger'));
+  expect(journal).toContain('; Days are those of the time zone Asia/Seoul\n');
+  expect(await hledger(journal, 'check')).toBe('');
+  const register = await hledger(journal, 'register', `wallet:${addr(4)}`, '-O', 'csv');
+  expect(
+    register.split('\n').flatMap((line) => /(2026-01-0\d).*late/.exec(line)?.[1] ?? []),
+  ).toEqual(['2026-01-01', '2026-01-02']);
 });

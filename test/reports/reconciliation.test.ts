@@ -155,7 +155,8 @@ const CASES: Case[] = [
     fault: (w) =>
       w.sql(`insert into tallyhook.unprocessed_observations (target, kind, observation_id,
         unchanged_since, started_at, ended_at, result, process_at, failures, problem)
-        select 'wallet:0x1', 'wallet', 'obs_1', now(), now(), now(), 'seen', now(), 5, 'broken'`),
+        select 'wallet:0x1', 'wallet', 'obs_1', at, at, at, 'seen', at, 5, 'broken'
+        from (select '${isoText(START)}'::timestamptz as at) x`),
     breaks: ['observation_quarantined 1'],
   },
   {

@@ -98,6 +98,8 @@ export async function exportLedgerTo({
   format: keyof typeof FORMATS;
 }): Promise<number> {
   const save = (lines: AsyncIterable<string>) => saveFile(out, lines);
-  await withDatabase(({ db }) => FORMATS[format](db, save, progressOn('exported')));
+  await withDatabase(({ db }, { reports }) =>
+    FORMATS[format](db, save, progressOn('exported'), reports.reconciliation.time_zone),
+  );
   return 0;
 }

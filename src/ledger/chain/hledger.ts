@@ -3,7 +3,7 @@
  * posting asserts the balance of its account after it. Pure.
  *
  * A transaction has the date on which it was recorded, because balances run in that order, and the
- * effective date as its secondary date (`hledger --date2`). Days are those of UTC.
+ * effective date as its secondary date (`hledger --date2`).
  */
 import { assert } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
@@ -15,8 +15,16 @@ export const COMMODITY_LINE = `commodity 1000. ${COMMODITY}\n`;
 type Line = { [key: string]: Json };
 
 /** The first lines of the journal of a ledger. */
-export function journalHead(): string {
-  return `; The ledger of Tallyhook. Check: hledger -f <this file> check\n${COMMODITY_LINE}`;
+export function journalHead(timeZone: string): string {
+  return (
+    '; The ledger of Tallyhook. Check: hledger -f <this file> check\n' +
+    `${daysLine(timeZone)}${COMMODITY_LINE}`
+  );
+}
+
+/** Whose days a journal has. */
+export function daysLine(timeZone: string): string {
+  return `; Days are those of the time zone ${timeZone}\n`;
 }
 
 /** @param postings of `journalPosting` */
@@ -57,11 +65,12 @@ export function namesOf(decidedBy: Json): string {
 /**
  * One transaction.
  * @param line of an exported ledger, parsed without loss, with what became known of it later
+ * @param days on which it was recorded and took effect, such as 2026-12-01
  */
-export function journalEntry(line: Line): string {
+export function journalEntry(line: Line, days: { recorded: string; effective: string }): string {
   const { id, batch_id, kind, operation_id, reason_type, reference, entries } = line;
   assert(Array.isArray(entries), 'a transaction has entries');
-  const { recorded_at, effective_at, effective_basis, tx_app_no, tx_log_no, reverses } = line;
+  const { effective_at, effective_basis, tx_app_no, tx_log_no, reverses } = line;
   const { drift_id, reason, decided_by } = line;
   const tags = {
     transaction: id,
@@ -76,7 +85,7 @@ export function journalEntry(line: Line): string {
     reason,
   };
   return journalTransaction({
-    date: `${dayOf(recorded_at)}=${dayOf(effective_at)}`,
+    date: `${days.recorded}=${days.effective}`,
     operationId: operation_id,
     about: [kind, reason_type],
     tags,
@@ -84,10 +93,6 @@ export function journalEntry(line: Line): string {
       journalPosting(String(account), String(amount), String(balance)),
     ),
   });
-}
-
-function dayOf(instant: Json | undefined): string {
-  return String(instant).slice(0, 10);
 }
 
 function tagOf([name, value]: [string, Json | undefined]): string[] {

@@ -4,6 +4,7 @@
  * reads one snapshot; a verification, which runs every day, reads many short ones, so that it keeps
  * no old rows of other tables alive.
  */
+import { daysOf } from '../../db/calendar.ts';
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends.ts';
@@ -55,19 +56,27 @@ export function exportLedger(
   return inSnapshot(db, (tx) => save(exportedLines(tx, onProgress)));
 }
 
-/** Gives the ledger as a journal of hledger to `save`; the last line has the count and the head. */
+/**
+ * Gives the ledger as a journal of hledger to `save`; the last line has the count and the head.
+ * @param timeZone whose days it has
+ */
 export function exportJournal(
   db: Db,
   save: (lines: AsyncIterable<string>) => Promise<void>,
-  onProgress: OnProgress = () => {},
+  onProgress: OnProgress,
+  timeZone: string,
 ): Promise<void> {
-  return inSnapshot(db, (tx) => save(journalOf(tx, onProgress)));
+  return inSnapshot(db, (tx) => save(journalOf(tx, onProgress, timeZone)));
 }
 
-async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
+async function* journalOf(
+  tx: Tx,
+  onProgress: OnProgress,
+  timeZone: string,
+): AsyncGenerator<string> {
   let count = 0;
   let head = 'none';
-  yield journalHead();
+  yield journalHead(timeZone);
   for await (const { chain, transactions } of readLinks((work) => work(tx))) {
     if (!chain) break;
     const lines = transactions.map(({ line }) => parseJson(line) as { [key: string]: Json });
@@ -79,10 +88,15 @@ async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string
       typeof id === 'string' ? [id] : [],
     );
     const bookings = await listBookings(tx, requests);
-    for (const line of lines) {
+    const times = lines.flatMap(({ recorded_at: recorded, effective_at: effective }) =>
+      [recorded, effective].map((text) => Date.parse(String(text))),
+    );
+    const days = await daysOf(tx, times, timeZone);
+    for (const [i, line] of lines.entries()) {
       const late = numbers.get(String(line.operation_id));
       const booking = bookings.get(String(line.posting_request_id));
-      yield `\n${journalEntry({ ...line, ...late, ...booking })}`;
+      const [recorded = '', effective = ''] = days.slice(2 * i, 2 * i + 2);
+      yield `\n${journalEntry({ ...line, ...late, ...booking }, { recorded, effective })}`;
     }
     count += transactions.length;
     head = headOf(chain);

@@ -1,4 +1,5 @@
 /** SQL of closed periods and of what people did with them. */
+import { beginOfDay } from '../../db/calendar.ts';
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { columnsOf, rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -11,18 +12,11 @@ import { periodActions, periods } from '../tables.ts';
 /** A close of a period; the newest states count. */
 export type ClosedPeriod = Row<typeof period>;
 
-/** An instant, or the midnight that a calendar day begins with. */
+/** An instant, or the first one of a calendar day. */
 export type Moment = { at: Instant } | { day: string };
 
-export async function instantOf(
-  { sql }: Queryable,
-  moment: Moment,
-  timeZone: string,
-): Promise<Instant> {
-  if ('at' in moment) return moment.at;
-  const rows = await sql<{ at: Instant }[]>`
-    select ${moment.day}::date::timestamp at time zone ${timeZone} as at`;
-  return rows[0]?.at ?? 0;
+export async function instantOf(db: Queryable, moment: Moment, timeZone: string): Promise<Instant> {
+  return 'at' in moment ? moment.at : beginOfDay(db, moment.day, timeZone);
 }
 
 /** Of period `p` with its signature `s` and its reopening `r`. */

@@ -4,9 +4,14 @@ import type { Row } from '../../resources/resource.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
 
-/** Unclosed drifts `d`, but for those whose change is known to be after the period. */
-function openIn({ tx, to }: ReportParams) {
-  return tx.sql`d.closed_at is null and (d.window_from is null or d.window_from < ${to})`;
+/** Whether a drift `d` began in the period or before, as far as known. */
+export function beganIn({ tx, to }: ReportParams) {
+  return tx.sql`(coalesce(d.window_from, d.window_to) < ${to})`;
+}
+
+/** Unclosed drifts `d` that began in the period or before. */
+function openIn(params: ReportParams) {
+  return params.tx.sql`d.closed_at is null and ${beganIn(params)}`;
 }
 
 /** One per drift; a drift and its counterpart are one finding, with the amount of the payer. */

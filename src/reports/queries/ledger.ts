@@ -99,7 +99,7 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
       select account_id, sum(amount) as amount
       from (${entriesAfter(tx, days.from, from)}) x group by account_id
     ), until as (
-      select account_id, sum(amount) as amount
+      select account_id, sum(amount) as amount, count(*) as entries
       from (${entriesAfter(tx, days.to, to)}) x group by account_id
     ), whole as (
       select account_id, sum(amount) as amount, count(*) as entries
@@ -111,7 +111,8 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
         h.name is not null or a.kind in ('operator', 'fees', 'collection') as own, a.balance,
         a.version, l.version as last, l.balance_after, w.account_id is not null as changed,
-        v.key is not null as compared,
+        v.key is not null as compared, coalesce(v.opened_at < ${to}, false) as opened,
+        coalesce(k_to.entries, 0) + coalesce(u.entries, 0) > 0 as known,
         coalesce(k_whole.entries, 0) + coalesce(w.entries, 0) as entries,
         coalesce(k_whole.balance, 0) + coalesce(w.amount, 0) as total,
         coalesce(k_from.balance, 0) + coalesce(b.amount, 0) as opening,
@@ -136,17 +137,19 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
         where e.account_id = a.id and w.account_id is not null order by e.version desc limit 1) l
         on true
     )
-    select 'kind' as part, kind as name, count(*)::int as accounts, false as observed,
+    select 'kind' as part, kind as name, (count(*) filter (where known))::int as accounts,
+      false as observed,
       sum(opening) as opening, sum(prior_period) as prior_period, sum(incoming) as incoming,
       sum(outgoing) as outgoing, sum(fees) as fees, sum(closing) as closing,
       sum(greatest(closing, 0)) as debit, sum(greatest(-closing, 0)) as credit, sum(total) as whole,
-      coalesce(sum(balance - closing) filter (where compared), 0) as after_period,
+      coalesce(sum(balance - closing) filter (where compared and (known or opened)), 0)
+        as after_period,
       null::timestamptz as since, null as evidence, 0 as total
     from account group by kind
     union all
     (select 'own', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
       0, 0, 0, 0, null, null, (count(*) over ())::int
-    from account where own order by name limit ${limits.listMax})
+    from account where own and known order by name limit ${limits.listMax})
     union all
     (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
       balance - total, 0, 0, 0, opened_at,
@@ -190,18 +193,24 @@ function ownWallets({ sql }: Tx) {
 }
 
 /**
- * The begin of the period before: the calendar month, year or days before, in the zone of people;
- * else just as long. Never before 1970, when no write can have been: RFC 3339 has no years below 0.
+ * The begin of the period before: of whole days of the zone the calendar month, year or days
+ * before, else just as long. Never before 1970, when no write can have been: RFC 3339 has no years
+ * below 0.
  */
 export async function findBeginBefore(params: ReportParams, timeZone: string): Promise<Instant> {
   const { tx, from, to } = params;
   const rows = await tx.sql<{ at: Instant }[]>`
-    select greatest((case when first + interval '1 year' = last then first - interval '1 year'
-        when first + interval '1 month' = last then first - interval '1 month'
-        else first - (last - first) end) at time zone ${timeZone},
+    select greatest(case
+        when tallyhook.day_begin(first, ${timeZone}) <> ${from}
+          or tallyhook.day_begin(last, ${timeZone}) <> ${to}
+          then ${from}::timestamptz - (${to}::timestamptz - ${from}::timestamptz)
+        else tallyhook.day_begin((case
+          when first + interval '1 year' = last then first - interval '1 year'
+          when first + interval '1 month' = last then first - interval '1 month'
+          else first - (last - first) * interval '1 day' end)::date, ${timeZone}) end,
       least(${from}::timestamptz, 'epoch')) as at
-    from (select ${from}::timestamptz at time zone ${timeZone} as first,
-      ${to}::timestamptz at time zone ${timeZone} as last) x`;
+    from (select tallyhook.day_of(${from}::timestamptz, ${timeZone}) as first,
+      tallyhook.day_of(${to}::timestamptz, ${timeZone}) as last) x`;
   return must(rows[0], 'begin of the period before').at;
 }
 
@@ -218,9 +227,9 @@ export async function listMovements(
       coalesce(sum(sum(fees) filter (where not x.earlier)) over (), 0) as all_fees,
       coalesce(sum(sum(fees) filter (where x.earlier)) over (), 0) as all_before_fees
     from (
-      select false as earlier, m.* from finance_v1.movements_daily(${from}, ${to}, 'UTC') m
+      select false as earlier, m.* from tallyhook.movements_daily(${from}, ${to}, 'UTC') m
       union all
-      select true, m.* from finance_v1.movements_daily(${beginBefore}, ${from}, 'UTC') m) x
+      select true, m.* from tallyhook.movements_daily(${beginBefore}, ${from}, 'UTC') m) x
     group by kind, reason_type order by kind, reason_type nulls first
     limit ${limits.listMax}`;
 }

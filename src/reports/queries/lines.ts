@@ -3,6 +3,7 @@
  * and what every account held before. Only what was posted up to its cut-off, so that the lines of
  * a report stay the same.
  */
+import { daysOf } from '../../db/calendar.ts';
 import type { Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -26,9 +27,20 @@ export interface ReportLines {
   total: number;
   /** What accounts held before the period; only with all lines. */
   openings: { account: string; amount: bigint }[];
+  days: LineDays;
 }
 
-export const NO_LINES: ReportLines = { listed: [], total: 0, openings: [] };
+/** Days of the zone of the report, such as 2026-12-01; only with all lines. */
+interface LineDays {
+  /** Of the period. */
+  first: string;
+  last: string;
+  /** On which each listed line took effect. */
+  of: string[];
+}
+
+const NO_DAYS: LineDays = { first: '', last: '', of: [] };
+export const NO_LINES: ReportLines = { listed: [], total: 0, openings: [], days: NO_DAYS };
 
 const PAGE = 5_000;
 
@@ -65,7 +77,18 @@ export async function readLines(
     if (page.length === 0) break;
     listed.push(...page);
   }
-  return { listed, total, openings };
+  const days = needed === 'all' ? await readDays(tx, report, listed) : NO_DAYS;
+  return { listed, total, openings, days };
+}
+
+async function readDays(
+  tx: Tx,
+  { content, periodFrom, periodTo }: Report,
+  listed: readonly ReportLine[],
+): Promise<LineDays> {
+  const instants = [periodFrom, periodTo - 1, ...listed.map(({ effectiveAt }) => effectiveAt)];
+  const [first = '', last = '', ...of] = await daysOf(tx, instants, content.time_zone);
+  return { first, last, of };
 }
 
 /** The period of a report, and the last transaction that it knows. */

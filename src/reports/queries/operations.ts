@@ -5,21 +5,30 @@ import { type FindingRow, firstOfEachKind } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
 import { comparedTransactions, entriesOf } from './entries.ts';
 
+/**
+ * When operation `o` happened: when it took effect, else when it was sent, else recorded. The clock
+ * of reports: what was reported late belongs to the period in which it happened.
+ */
+export function happenedAt({ tx }: ReportParams) {
+  return tx.sql`coalesce(o.effective_at, o.sent_at, o.recorded_at)`;
+}
+
 /** Operations without an outcome: breaks once they are overdue, open items before. */
 export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow[]> {
   const { limits } = params;
   return params.tx.sql<FindingRow[]>`
     with found as (
-      select case when state = 'undecided' then 'outcome_undecided'
-          when coalesce(send_deadline_at, recorded_at)
+      select case when o.state = 'undecided' then 'outcome_undecided'
+          when coalesce(o.send_deadline_at, o.recorded_at)
             < ${overdueBefore(params, limits.quiescenceMs)}
             then 'outcome_unknown' else 'write_in_flight' end as kind,
-        id as subject, amount, coalesce(sent_at, recorded_at) as since,
-        jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,
-          'to', to_addr, 'reference', reference, 'ambiguous', ambiguous) as evidence
-      from tallyhook.operations
-      where (settled_at is null and state in ('sending', 'unknown') or state = 'undecided')
-        and coalesce(sent_at, recorded_at) < ${params.to}
+        o.id as subject, o.amount, ${happenedAt(params)} as since,
+        jsonb_build_object('kind', o.kind, 'state', o.state, 'error', o.error_code,
+          'from', o.from_addr, 'to', o.to_addr, 'reference', o.reference,
+          'ambiguous', o.ambiguous) as evidence
+      from tallyhook.operations o
+      where (o.settled_at is null and o.state in ('sending', 'unknown') or o.state = 'undecided')
+        and ${happenedAt(params)} < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }
@@ -30,14 +39,14 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
   return params.tx.sql<FindingRow[]>`
     with due as (
       select o.id, o.kind, o.state, o.amount, o.tx_app_no, o.tx_log_no, d.quarantine_reason,
-        coalesce(o.effective_at, o.answered_at, o.recorded_at) as since, p.times as postings
+        ${happenedAt(params)} as since, p.times as postings
       from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id
       cross join lateral (select coalesce(max(x.posting), 0) as times from (
         select t.posting from tallyhook.transactions t where t.operation_id = o.id
         union all
         select m.posting from tallyhook.nft_movements m where m.operation_id = o.id) x) p
       where o.in_ledger <> (p.times % 2 = 1)
-        and coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${params.to}
+        and ${happenedAt(params)} < ${params.to}
     ), waiting as (
       select id, amount, since,
         jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
@@ -79,13 +88,14 @@ function holderEvidence({ tx }: ReportParams) {
 /** Executed operations of unknown kind in the period. */
 export async function listUnmapped(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
-    select 'write_not_mapped' as kind, id as subject, amount, answered_at as since,
-      null as assignee, jsonb_build_object('method', method, 'path', path) as evidence,
+    select 'write_not_mapped' as kind, o.id as subject, o.amount, ${happenedAt(params)} as since,
+      null as assignee, jsonb_build_object('method', o.method, 'path', o.path) as evidence,
       (count(*) over ())::int as total
-    from tallyhook.operations
-    where kind = 'other' and outcome = 'executed'
-      and recorded_at >= ${params.from} and recorded_at < ${params.to}
-    order by recorded_at, id limit ${params.limits.listMax}`;
+    from tallyhook.operations o
+    where o.kind = 'other' and o.kind not in ('give', 'receive_from', 'transfer')
+      and o.outcome = 'executed' and ${happenedAt(params)} >= ${params.from}
+      and ${happenedAt(params)} < ${params.to}
+    order by ${happenedAt(params)}, o.id limit ${params.limits.listMax}`;
 }
 
 /**

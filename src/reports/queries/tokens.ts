@@ -3,16 +3,16 @@ import type { supply } from '../../resources/reports/content.ts';
 import type { Row } from '../../resources/resource.ts';
 import { type FindingRow, firstOfEachKind } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
+import { happenedAt } from './operations.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
 export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when o.state = 'settled' then 'token_never_observed'
-          when coalesce(o.answered_at, o.recorded_at)
-            < ${overdueBefore(params, params.limits.staleMs)}
+          when ${happenedAt(params)} < ${overdueBefore(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
-        o.id as subject, null::numeric as amount, coalesce(o.answered_at, o.recorded_at) as since,
+        o.id as subject, null::numeric as amount, ${happenedAt(params)} as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
           'token', 'token:' || o.contract_id || ':' || o.token_id,
           'observed_status', t.status) as evidence
@@ -21,7 +21,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
       where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         and (o.state in ('accepted', 'executed') and o.settled_at is null
           or o.state = 'settled' and t.token_id is null)
-        and coalesce(o.answered_at, o.recorded_at) < ${params.to}
+        and ${happenedAt(params)} < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }
@@ -32,15 +32,16 @@ interface WriteCounts {
   pending: number;
 }
 
-/** NFT operations of the period with a hash, by state. */
-export async function countTokenWrites({ tx, from, to }: ReportParams): Promise<WriteCounts> {
-  const rows = await tx.sql<WriteCounts[]>`
-    select (count(*) filter (where state = 'settled'))::int as settled,
-      (count(*) filter (where state = 'failed'))::int as failed,
-      (count(*) filter (where state not in ('settled', 'failed')))::int as pending
-    from tallyhook.operations
-    where kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
-      and tx_hash is not null and recorded_at >= ${from} and recorded_at < ${to}`;
+/** NFT operations with a hash that happened in the period, by their present state. */
+export async function countTokenWrites(params: ReportParams): Promise<WriteCounts> {
+  const rows = await params.tx.sql<WriteCounts[]>`
+    select (count(*) filter (where o.state = 'settled'))::int as settled,
+      (count(*) filter (where o.state = 'failed'))::int as failed,
+      (count(*) filter (where o.state not in ('settled', 'failed')))::int as pending
+    from tallyhook.operations o
+    where o.kind not in ('give', 'receive_from', 'transfer') and o.kind <> 'other'
+      and o.tx_hash is not null and ${happenedAt(params)} >= ${params.from}
+      and ${happenedAt(params)} < ${params.to}`;
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 
@@ -48,26 +49,24 @@ interface SupplyRow extends Row<typeof supply> {
   total: number;
 }
 
-/** Supply per contract: tokens in the ledger and tokens held. */
+/**
+ * Supply per contract at the end of the period: tokens in the ledger and tokens held. A difference
+ * between the two of now counts when it began before that end.
+ */
 export async function listSupply(params: ReportParams): Promise<SupplyRow[]> {
   return params.tx.sql<SupplyRow[]>`
-    with booked as (${bookedTokens(params)}), both_sides as (
-      select coalesce(b.contract_id, t.contract_id) as contract_id,
-        coalesce(b.opening, 0) as opening, coalesce(b.minted, 0) as minted,
-        coalesce(b.burned, 0) as burned,
-        b.contract_id is not null as is_booked,
-        coalesce(b.opening + b.minted - b.burned, 0) as net,
-        (coalesce(t.presence, 'absent') = 'present')::int as held
-      from booked b
-      full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
+    with both_sides as (${bothSides(params)}), at_end as (
+      select contract_id, opening, minted, burned, is_booked,
+        case when since < ${params.to} then held - net else 0 end as more
+      from both_sides where first_moved_at < ${params.to} or since < ${params.to}
     )
     select contract_id, sum(opening)::int as opening, sum(minted)::int as minted,
       sum(burned)::int as burned,
-      coalesce(sum(held - net) filter (where held > net and not is_booked), 0)::int as found,
-      coalesce(sum(net - held) filter (where net > held), 0)::int as missing,
-      coalesce(sum(held - net) filter (where held > net and is_booked), 0)::int as surplus,
-      sum(held)::int as held, (count(*) over ())::int as total
-    from both_sides group by contract_id order by contract_id limit ${params.limits.listMax}`;
+      coalesce(sum(more) filter (where more > 0 and not is_booked), 0)::int as found,
+      coalesce(sum(-more) filter (where more < 0), 0)::int as missing,
+      coalesce(sum(more) filter (where more > 0 and is_booked), 0)::int as surplus,
+      sum(opening + minted - burned + more)::int as held, (count(*) over ())::int as total
+    from at_end group by contract_id order by contract_id limit ${params.limits.listMax}`;
 }
 
 /**
@@ -77,36 +76,44 @@ export async function listSupply(params: ReportParams): Promise<SupplyRow[]> {
  */
 export async function listTokensThatDiffer(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
-    with booked as (${bookedTokens(params)}), both_sides as (
-      select coalesce(b.contract_id, t.contract_id) as contract_id,
-        coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
-        coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, b.owner as booked_owner,
-        t.observed_at, t.absent_since, t.owner, t.last_tx_hash, t.differs_since,
-        t.token_id is not null as is_observed,
-        (coalesce(t.presence, 'absent') = 'present')::int as held
-      from booked b
-      full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
-    ), differing as (
-      select contract_id, token_id, net, moved_at, owner, booked_owner, last_tx_hash,
-        absent_since, differs_since, case when net > held then 'nft_missing'
+    with both_sides as (${bothSides(params)}), differing as (
+      select contract_id, token_id, net, since, owner, booked_owner, last_tx_hash, differs_since,
+        case when net > held then 'nft_missing'
           when net < held then 'nft_surplus' else 'nft_owner_differs' end as kind
       from both_sides
-      where net > held and is_observed or held > net and is_booked
-        or net = held and held = 1 and lower(owner) <> lower(booked_owner)
+      where since < ${params.to} and (net > held and is_observed or held > net and is_booked
+        or net = held and held = 1 and lower(owner) <> lower(booked_owner))
     ), found as (
       select case when d.differs_since is not null or ${isDue(params)} then 'nft_change_pending'
           else d.kind end as kind,
-        'token:' || d.contract_id || ':' || d.token_id as subject, null::numeric as amount,
-        coalesce(d.differs_since, d.absent_since, d.moved_at) as since,
+        'token:' || d.contract_id || ':' || d.token_id as subject, null::numeric as amount, d.since,
         jsonb_build_object('owner', d.owner, 'booked_owner', d.booked_owner,
           'last_tx_hash', d.last_tx_hash, 'booked', d.net) as evidence
       from differing d
       union all
-      select 'nft_not_booked', 'contract:' || contract_id, null, min(observed_at),
+      select 'nft_not_booked', 'contract:' || contract_id, null, min(since),
         jsonb_build_object('tokens', count(*), 'first', min(token_id)::text)
-      from both_sides where held = 1 and not is_booked group by contract_id
+      from both_sides where held = 1 and not is_booked and since < ${params.to}
+      group by contract_id
     )
     ${firstOfEachKind(params)}`;
+}
+
+/** Tokens of the journal beside those that the service shows, and since when they may differ. */
+function bothSides(params: ReportParams) {
+  return params.tx.sql`
+    select coalesce(b.contract_id, t.contract_id) as contract_id,
+      coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
+      coalesce(b.opening, 0) as opening, coalesce(b.minted, 0) as minted,
+      coalesce(b.burned, 0) as burned, coalesce(b.net, 0) as net, b.first_moved_at,
+      b.owner as booked_owner, t.owner, t.last_tx_hash, t.differs_since,
+      coalesce(t.differs_since, t.absent_since,
+        case when t.token_id is null then b.first_moved_at else b.moved_at end, t.observed_at)
+        as since,
+      t.token_id is not null as is_observed,
+      (coalesce(t.presence, 'absent') = 'present')::int as held
+    from (${bookedTokens(params)}) b
+    full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id`;
 }
 
 /** Whether something about the token of row d waits to be in the journal. */
@@ -118,14 +125,17 @@ function isDue({ tx }: ReportParams) {
       where o.contract_id = d.contract_id and o.token_id = d.token_id))`;
 }
 
-/** What stands in the journal, by token. */
-function bookedTokens({ tx }: ReportParams) {
+/** What stands in the journal, by token: counts until the end of the period, the rest of now. */
+function bookedTokens({ tx, to }: ReportParams) {
   return tx.sql`
     select m.contract_id, m.token_id, max(m.effective_at) as moved_at,
+      min(m.effective_at) as first_moved_at,
       (array_agg(m.to_addr order by m.effective_at desc, m.id desc))[1] as owner,
-      count(*) filter (where m.kind = 'opening') as opening,
-      count(*) filter (where m.kind = 'mint') as minted,
-      count(*) filter (where m.kind = 'burn') as burned
+      count(*) filter (where m.kind = 'opening' and m.effective_at < ${to}) as opening,
+      count(*) filter (where m.kind = 'mint' and m.effective_at < ${to}) as minted,
+      count(*) filter (where m.kind = 'burn' and m.effective_at < ${to}) as burned,
+      count(*) filter (where m.kind in ('opening', 'mint'))
+        - count(*) filter (where m.kind = 'burn') as net
     from tallyhook.standing_movements() m where m.kind <> 'data_change'
     group by m.contract_id, m.token_id`;
 }

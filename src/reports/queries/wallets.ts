@@ -4,12 +4,15 @@
  * rest is a finding.
  */
 import { sumOf } from '../../kernel/amounts.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import type { inTransit, reconciliation, statement } from '../../resources/reports/content.ts';
 import type { Row } from '../../resources/resource.ts';
 import { type FindingRow, type Findings, firstOfEachKind } from '../findings.ts';
 import { beforeEnd, type ReportParams } from '../params.ts';
+import { beganIn } from './drifts.ts';
+import { entriesAfter } from './entries.ts';
+import { happenedAt } from './operations.ts';
 
 type Statement = Row<typeof statement>;
 type InTransit = Row<typeof inTransit>;
@@ -22,6 +25,8 @@ interface Sums {
   inTransit: bigint;
   up: bigint;
   down: bigint;
+  /** Of all wallets, also of what came after the period. */
+  residual: bigint;
 }
 
 /** @param afterPeriod of the ledger of these wallets, what took effect after the period */
@@ -30,13 +35,14 @@ export async function reconcileWallets(
   findings: Findings,
   afterPeriod: bigint,
 ): Promise<Pick<Row<typeof reconciliation>['wallets'], 'statement' | 'inTransit'>> {
-  const sums: Sums = { inTransit: 0n, up: 0n, down: 0n };
+  const sums: Sums = { inTransit: 0n, up: 0n, down: 0n, residual: 0n };
   const transit = { total: 0, listed: [] as InTransit[] };
   let totals: WalletRow | undefined;
   for await (const page of pagesOfWallets(params)) {
     totals ??= page[0];
     for (const row of page) {
       if (row.addr === null) continue;
+      sums.residual += row.residual;
       const found = reconcileWallet(row, row.addr, findings, sums);
       if (found === undefined) continue;
       transit.total += 1;
@@ -46,7 +52,7 @@ export async function reconcileWallets(
   return { statement: statementOf(totals, sums, afterPeriod), inTransit: transit };
 }
 
-/** The open operations that the observation includes, if any. */
+/** The open operations of the period that the observation includes, if any. */
 function reconcileWallet(
   row: WalletRow,
   addr: string,
@@ -54,13 +60,18 @@ function reconcileWallet(
   sums: Sums,
 ): InTransit | undefined {
   const { residual, verdict, cause } = row;
-  const effects = new Map((row.candidates ?? []).map(({ id, effect }) => [id, BigInt(effect)]));
+  const candidates = row.candidates ?? [];
+  const effects = new Map(candidates.map(({ id, effect }) => [id, BigInt(effect)]));
   const included = includedIn(row, effects);
   if (included) {
-    if (residual === 0n && included.length === 0) return undefined;
-    sums.inTransit += residual;
-    return { addr, amount: residual, operations: included };
+    const open = candidates.filter(({ id, isOpen }) => isOpen && included.includes(id));
+    const operations = open.map(({ id }) => id).sort();
+    if (operations.length === 0) return undefined;
+    const amount = row.possible > OPEN_MAX ? openPartOf(row) : effectOf(effects, operations);
+    sums.inTransit += amount;
+    return { addr, amount, operations };
   }
+  if (row.beganLater) return undefined;
   if (residual > 0n) sums.up += residual;
   else sums.down += residual;
   // The drift is listed as a finding of its own.
@@ -88,6 +99,18 @@ function reconcileWallet(
   return undefined;
 }
 
+function effectOf(effects: ReadonlyMap<string, bigint>, ids: readonly string[]): bigint {
+  return sumOf(ids.map((id) => effects.get(id) ?? 0n));
+}
+
+/** The least part of a residual that open operations must hold, the executed ones the rest. */
+function openPartOf({ residual, up, down, openUp, openDown }: WalletRow): bigint {
+  const least = residual - (up - openUp);
+  const most = residual - (down - openDown);
+  if (least > 0n) return least;
+  return most < 0n ? most : 0n;
+}
+
 /** The ids of a subset that explains the residual; with too many operations, of the first ones. */
 function includedIn(
   { residual, possible, up, down }: WalletRow,
@@ -105,15 +128,18 @@ function idsWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[]
   return Array.isArray(found) ? found.flatMap((i) => ids[i] ?? []) : undefined;
 }
 
-/** @throws Error if the lines do not sum to the observed balance */
+/**
+ * Observed balances are carried to the end of the period: without what took effect after it, with
+ * what did before it and after the observation. So a later observation gives the same statement.
+ * @throws Error if the differences do not sum to what was observed
+ */
 function statementOf(totals: WalletRow | undefined, sums: Sums, afterPeriod: bigint): Statement {
-  const { wallets = 0, ledger = 0n } = totals ?? {};
-  const { late = 0n, due = 0n, observed = 0n } = totals ?? {};
+  const { wallets = 0, ledger = 0n, due = 0n, expected = 0n, observed = 0n } = totals ?? {};
   const { driftUp = 0n, driftDown = 0n } = totals ?? {};
+  if (expected + sums.residual !== observed)
+    throw new Error('the differences of the wallets do not sum to the observed balance');
   const lines = {
     ledger: ledger - afterPeriod,
-    afterPeriod,
-    postedAfterObservation: -late,
     notYetPosted: due,
     inTransit: sums.inTransit,
     driftUp,
@@ -121,19 +147,20 @@ function statementOf(totals: WalletRow | undefined, sums: Sums, afterPeriod: big
     unexplainedUp: sums.up,
     unexplainedDown: sums.down,
   };
-  if (sumOf(Object.values(lines)) !== observed)
-    throw new Error('the wallet statement does not sum to the observed balance');
-  return { wallets, ...lines, observed };
+  return { wallets, ...lines, observed: sumOf(Object.values(lines)) };
 }
 
 /** Sums over all opened wallets, repeated on every row. */
 interface WalletTotals {
   wallets: number;
   ledger: bigint;
-  late: bigint;
+  /** Executed in the period or before, and not posted. */
   due: bigint;
+  /** Drifts that began in the period or before. */
   driftUp: bigint;
   driftDown: bigint;
+  /** At the observations. */
+  expected: bigint;
   observed: bigint;
 }
 
@@ -148,21 +175,29 @@ interface WalletRow extends WalletTotals {
   residual: bigint;
   /** How many operations the observation may include, the first of them, and their sums. */
   possible: number;
-  candidates: { id: string; effect: string }[] | null;
+  /** `isOpen` without an outcome, and sent in the period or before. */
+  candidates: { id: string; effect: string; isOpen: boolean }[] | null;
   up: bigint;
   down: bigint;
+  /** Sums of those that are open, where there are more than are tried. */
+  openUp: bigint;
+  openDown: bigint;
   /** Whether a drift is open whose amount is not exact yet. */
   inexactDrift: boolean;
+  /** Whether an observation of after the period was consistent, or that drift began later. */
+  beganLater: boolean;
 }
 
 const PAGE = 500;
 
 /**
- * Compares each opened wallet at its newest observation; `tallyhook.expected_balance` says how. A
- * wallet on which nothing is open is expected to hold its balance. Rows come in pages. There is at
- * least one row, with the totals; its `addr` is null if no wallet differs.
+ * Compares each wallet that was opened in the period or before at its newest observation;
+ * `tallyhook.expected_balance` says how. A wallet on which nothing is open is expected to hold its
+ * balance. Rows come in pages. There is at least one row, with the totals; its `addr` is null if no
+ * wallet differs.
  */
-function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]> {
+function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
+  const { tx, to, limits } = params;
   return tx.sql<WalletRow[]>`
     with open_on as materialized (
       select lower(account) as account from tallyhook.operation_effects where unsettled
@@ -173,17 +208,24 @@ function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]
       union
       select lower(account) from tallyhook.posting_requests
       where posted_at is null and problem is null
+    ), due as materialized (
+      select d.account_key, sum(d.amount) as amount from tallyhook.due_effects d
+      join tallyhook.operations o on o.id = d.operation_id
+      where ${happenedAt(params)} < ${to} group by d.account_key
     ), compared as materialized (
-      select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observation_id,
+      select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observation_id, w.consistent_at,
         w.observed_balance as observed, coalesce(e.ledger, a.balance, 0) as ledger,
-        coalesce(e.late, 0) as late, coalesce(e.unposted, 0) as due,
+        coalesce(u.amount, 0) as due, coalesce(d.up, 0) as drift_up,
+        coalesce(d.down, 0) as drift_down,
+        coalesce(e.ledger - e.late + e.unposted, a.balance, 0) + coalesce(d.amount, 0) as expected,
         coalesce(e.possible, 0) as possible, coalesce(e.up, 0) as up, coalesce(e.down, 0) as down,
-        coalesce(e.candidates, '[]') as candidates, coalesce(d.up, 0) as drift_up,
-        coalesce(d.down, 0) as drift_down, coalesce(d.inexact, false) as inexact_drift
+        coalesce(e.candidates, '[]') as candidates, coalesce(d.inexact, false) as inexact_drift,
+        coalesce(d.inexact_later, false) as inexact_later
       from tallyhook.wallets w
       left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
         and a.asset = 'service_token'
       left join open_on o on o.account = 'wallet:' || w.key
+      left join due u on u.account_key = 'wallet:' || w.key
       left join lateral (
         select x.ledger, x.late, x.unposted, x.possible, x.up, x.down, x.candidates
         from tallyhook.expected_balance(o.account,
@@ -191,39 +233,63 @@ function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]
           w.observation_ended_at, null) x
         where o.account is not null) e on true
       left join (
-        select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down,
-          bool_or(amount is null) as inexact
-        from tallyhook.drifts where closed_at is null group by 1) d on d.wallet_key = w.key
+        select wallet_key, sum(amount) as amount,
+          sum(greatest(amount, 0)) filter (where ${beganIn(params)}) as up,
+          sum(least(amount, 0)) filter (where ${beganIn(params)}) as down,
+          bool_or(amount is null) filter (where ${beganIn(params)}) as inexact,
+          bool_or(amount is null) filter (where not ${beganIn(params)}) as inexact_later
+        from tallyhook.drifts d where closed_at is null group by 1) d on d.wallet_key = w.key
       where w.opened_at is not null and w.observed_balance is not null
+        and (w.opened_at < ${to} or w.key in (${keysWithEntries(params)}))
     ), totals as (
       select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
-        coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due,
-        coalesce(sum(drift_up), 0) as drift_up, coalesce(sum(drift_down), 0) as drift_down,
+        coalesce(sum(due), 0) as due, coalesce(sum(drift_up), 0) as drift_up,
+        coalesce(sum(drift_down), 0) as drift_down, coalesce(sum(expected), 0) as expected,
         coalesce(sum(observed), 0) as observed
       from compared
     )
-    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down,
-      t.observed, j.addr, j.verdict, j.cause, j.observed_at, j.observation_id, j.possible,
-      j.candidates, j.up, j.down, j.inexact_drift,
-      j.observed - (j.ledger - j.late + j.due + j.drift_up + j.drift_down) as residual
+    select t.wallets, t.ledger, t.due, t.drift_up, t.drift_down, t.expected, t.observed, j.addr,
+      j.verdict, j.cause, j.observed_at, j.observation_id, j.possible, ${candidatesOf(params)},
+      j.up, j.down, coalesce(n.up, 0) as open_up, coalesce(n.down, 0) as open_down,
+      j.inexact_drift, j.observed - j.expected as residual,
+      coalesce(j.consistent_at >= ${to}, false) or j.inexact_later and not j.inexact_drift
+        as began_later
     from totals t
-    left join compared j on j.possible > 0
-      or j.observed <> j.ledger - j.late + j.due + j.drift_up + j.drift_down
+    left join compared j on j.possible > 0 or j.observed <> j.expected
+    left join lateral (
+      select sum(greatest(f.amount, 0)) as up, sum(least(f.amount, 0)) as down
+      from tallyhook.operation_effects f join tallyhook.operations o on o.id = f.operation_id
+      where j.possible > ${OPEN_MAX} and lower(f.account) = 'wallet:' || j.key and f.unsettled
+        and f.phase in ('open', 'undecided') and ${happenedAt(params)} < ${to}) n on true
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
 }
 
-/** Wallets that the service no longer shows, with what the ledger holds of them. */
+/** Of wallet `j`. */
+function candidatesOf(params: ReportParams) {
+  return params.tx.sql`(
+    select jsonb_agg(jsonb_build_object('id', o.id, 'effect', c.one ->> 'effect', 'isOpen',
+      o.outcome = 'open' and ${happenedAt(params)} < ${params.to}))
+    from jsonb_array_elements(j.candidates) c(one)
+    join tallyhook.operations o on o.id = c.one ->> 'id') as candidates`;
+}
+
+/**
+ * Wallets that the service no longer showed in the period or before, with what the ledger held of
+ * them at its end.
+ */
 export async function listVanishedWallets(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     select 'wallet_vanished' as kind, 'wallet:' || w.addr as subject,
-      coalesce(a.balance, 0) as amount, w.vanished_at as since, null as assignee,
+      coalesce(a.balance - l.amount, 0) as amount, w.vanished_at as since, null as assignee,
       jsonb_build_object('last_balance', w.observed_balance::text, 'last_status', w.status,
         'last_observed_at', w.observed_at, 'observation', w.observation_id) as evidence,
       (count(*) over ())::int as total
     from tallyhook.wallets w
     left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
       and a.asset = 'service_token'
-    where w.vanished_at is not null
+    cross join lateral (select coalesce(sum(e.amount), 0) as amount from tallyhook.entries e
+      where e.account_id = a.id and e.effective_at >= ${params.to}) l
+    where w.vanished_at < ${params.to}
     order by w.vanished_at, w.key limit ${params.limits.listMax}`;
 }
 
@@ -234,7 +300,8 @@ export async function listQuarantinedObservations(params: ReportParams): Promise
       process_at as since, null as assignee,
       jsonb_build_object('problem', problem, 'observation', observation_id, 'failures', failures)
         as evidence, (count(*) over ())::int as total
-    from tallyhook.unprocessed_observations where problem is not null
+    from tallyhook.unprocessed_observations
+    where problem is not null and process_at < ${params.to}
     order by process_at, target limit ${params.limits.listMax}`;
 }
 
@@ -245,18 +312,38 @@ export interface ScopeRow {
   oldest: Instant | null;
 }
 
-/** Counts each wallet in scope once, by its newest observation. */
+/** Wallets that were known by the end of the period: polled, opened or with an entry. */
+function scopeOf(params: ReportParams) {
+  const { tx, to } = params;
+  return tx.sql`
+    select lower(addr) as key from tallyhook.targets where kind = 'wallet' and added_at < ${to}
+    union
+    select key from tallyhook.wallets where coalesce(opened_at, observed_at) < ${to}
+    union
+    ${keysWithEntries(params)}`;
+}
+
+/** Wallets with an entry that took effect in the period or before. */
+function keysWithEntries({ tx, to, days }: ReportParams) {
+  return tx.sql`
+    select lower(substr(a.name, 8)) as key from tallyhook.accounts a
+    where a.kind = 'wallet' and (exists (select from tallyhook.day_balances k
+        where k.account_id = a.id and k.at <= ${days.to ? isoText(days.to.at) : '-infinity'})
+      or a.id in (select x.account_id from (${entriesAfter(tx, days.to, to)}) x))`;
+}
+
+/**
+ * Counts each wallet in scope once, by its newest observation. One that is inconclusive now was
+ * checked if a later observation than the end of the period was consistent.
+ */
 export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
   return params.tx.sql<ScopeRow[]>`
-    with scope as (
-      select key from tallyhook.wallets
-      union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
-      union select lower(addr) from tallyhook.targets where kind = 'wallet'
-    ), placed as (
+    with scope as (${scopeOf(params)}), placed as (
       select w.observed_at, case when w.observed_at is null then 'never_observed'
           when w.opened_at is null then 'unopened'
           when w.observed_at < ${beforeEnd(params, params.limits.staleMs)} then 'stale'
-          when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
+          when w.verdict = 'inconclusive' and coalesce(w.consistent_at < ${params.asOf}, true)
+            then 'inconclusive' else 'checked' end as standing,
         w.cause
       from scope s left join tallyhook.wallets w on w.key = s.key
     )
@@ -277,7 +364,7 @@ export async function listUncovered(params: ReportParams): Promise<FindingRow[]>
         coalesce(quiet_at, observed_at) as since,
         jsonb_build_object('verdict', verdict, 'cause', cause, 'observation', observation_id,
           'consistent_at', consistent_at) as evidence
-      from tallyhook.wallets
+      from tallyhook.wallets join (${scopeOf(params)}) s using (key)
       where observed_at is not null and (opened_at is null or observed_at < ${since}
         or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})
     )

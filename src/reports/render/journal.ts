@@ -1,12 +1,12 @@
 /**
  * A report as a journal of hledger: the opening balances, the transactions of the period in the
  * order in which they took effect, each with the balances after it, and at the end the closing
- * balances that the report states. So `hledger check` proves the roll-forward of the report. Days
- * are those of UTC.
+ * balances that the report states. So `hledger check` proves the roll-forward of the report.
  */
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { isoText } from '../../kernel/clock.ts';
 import {
   COMMODITY_LINE,
+  daysLine,
   journalPosting,
   journalTransaction,
   namesOf,
@@ -14,7 +14,7 @@ import {
 import { numberOf, type Report, type ReportLine } from '../../resources/reports/report.ts';
 import type { ReportLines } from '../queries/lines.ts';
 
-export function renderJournal(report: Report, { listed, openings }: ReportLines): string {
+export function renderJournal(report: Report, { listed, openings, days }: ReportLines): string {
   const { content, periodFrom, periodTo, id, hash } = report;
   const balances = new Map<string, bigint>();
   const post = ({ account, amount }: { account: string; amount: bigint }) => {
@@ -26,23 +26,24 @@ export function renderJournal(report: Report, { listed, openings }: ReportLines)
     `; Reconciliation ${isoText(periodFrom)} to ${isoText(periodTo)}: ${content.headline}\n`,
     `; Report ${id}, SHA-256 of its content ${hash}\n`,
     '; Check it with: hledger -f <this file> check\n',
+    daysLine(content.time_zone),
     `${COMMODITY_LINE}\n`,
-    balancesOf(report, 'opening', openings.map(post)),
-    ...listed.map((line) => transactionOf(line, line.entries.map(post))),
-    balancesOf(report, 'closing', []),
+    balancesOf(report, 'opening', days.first, openings.map(post)),
+    ...listed.map((line, i) => transactionOf(line, days.of[i] ?? '', line.entries.map(post))),
+    balancesOf(report, 'closing', days.last, []),
     `; ${listed.length} transactions\n`,
   ].join('');
 }
 
 /** Postings and, after them, the balances of the report: per kind of account, and of own ones. */
 function balancesOf(
-  { id, content, periodFrom, periodTo }: Report,
+  { id, content }: Report,
   column: 'opening' | 'closing',
+  date: string,
   postings: readonly string[],
 ): string {
-  const at = column === 'opening' ? periodFrom : Math.max(periodFrom, periodTo - 1);
   return `${journalTransaction({
-    date: dayOf(at),
+    date,
     operationId: null,
     about: [`${column} balances`],
     tags: { report: id },
@@ -54,10 +55,10 @@ function balancesOf(
   })}\n`;
 }
 
-function transactionOf(line: ReportLine, postings: readonly string[]): string {
+function transactionOf(line: ReportLine, date: string, postings: readonly string[]): string {
   const { kind, reasonType, operationId, reverses, reference } = line;
   return `${journalTransaction({
-    date: dayOf(line.effectiveAt),
+    date,
     operationId,
     about: [kind, reasonType],
     postings,
@@ -74,8 +75,4 @@ function transactionOf(line: ReportLine, postings: readonly string[]): string {
       reason: line.reason,
     },
   })}\n`;
-}
-
-function dayOf(at: Instant): string {
-  return isoText(at).slice(0, 10);
 }

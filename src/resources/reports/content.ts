@@ -93,19 +93,24 @@ export const priorLine = resource(
   { columns: ['account', 'amount', 'kind', 'operation_id', 'effective_at', 'recorded_at'] },
 );
 
-/** From the ledger to the observed balance, over all opened wallets; sums to `observed`. */
+/**
+ * From the ledger to the observed balance at the end of the period, over all wallets that were
+ * opened by then; sums to `observed`.
+ */
 export const statement = resource('ReportStatement', {
   wallets: count('Opened wallets'),
   ledger: amount(undefined, { title: 'Balance of the ledger at the end of the period' }),
-  after_period: amount(undefined, { title: 'Took effect after the period' }),
-  posted_after_observation: amount(undefined, { title: 'Posted after the newest observation' }),
   not_yet_posted: amount(undefined, { title: 'Executed, not yet posted' }),
   in_transit: amount(undefined, { title: 'In flight or unknown, and included' }),
   drift_up: amount(undefined, { title: 'Open drifts up' }),
   drift_down: amount(undefined, { title: 'Open drifts down' }),
   unexplained_up: amount(undefined, { title: 'Not explained, up' }),
   unexplained_down: amount(undefined, { title: 'Not explained, down' }),
-  observed: amount(undefined, { title: 'Observed balance' }),
+  observed: amount(
+    'As of the newest observations, without what took effect after the period, and with what did ' +
+      'in it and after the observation',
+    { title: 'Observed balance, carried to the end of the period' },
+  ),
 });
 
 const side = { count: count(), amount: amount() };
