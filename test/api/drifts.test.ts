@@ -41,9 +41,10 @@ describe('A drift made elsewhere', () => {
       decided_by: 'ann, bob',
     });
     const journal: string[] = [];
-    await exportJournal(api.db, async (texts) => {
+    const save = async (texts: AsyncIterable<string>) => {
       for await (const text of texts) journal.push(text);
-    });
+    };
+    await exportJournal(api.db, save, () => {}, 'UTC');
     expect(journal.join('')).toMatch(
       new RegExp(` booking\n.* drift:${id}, decided_by:ann and bob, reason:paid in cash\n`),
     );
