@@ -65,7 +65,7 @@ $$;
 --> statement-breakpoint
 revoke execute on function tallyhook.day_begin, tallyhook.day_of, tallyhook.moment, tallyhook.zone_or_default from public;
 --> statement-breakpoint
-grant execute on function tallyhook.day_begin, tallyhook.day_of to tallyhook_writer;
+grant execute on function tallyhook.day_begin, tallyhook.day_of, tallyhook.zone_or_default to tallyhook_writer;
 --> statement-breakpoint
 create function finance_v1.day_begin(day date, time_zone text default null) returns timestamptz
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

@@ -56,7 +56,7 @@ export {
 } from './periods/store.ts';
 export type { LinePosition } from './queries/lines.ts';
 export { PAGE_STYLE } from './render/html.ts';
-export type { Schedule } from './schedule.ts';
+export { findDays, type Schedule } from './schedule.ts';
 export { listSummaries } from './store.ts';
 
 export interface ReportSettings extends Limits, LineLimits, ShownSettings {

@@ -4,7 +4,8 @@
  */
 import { dayAround } from '../db/calendar.ts';
 import type { Queryable } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import { SCHEDULE } from './store.ts';
 
 /** Calendar days of a time zone, or periods of `everyMs` since 1970 (for demonstrations). */
@@ -56,4 +57,19 @@ async function findScheduleStart(
   const { last = null, first = null } = rows[0] ?? {};
   if (last !== null) return { at: last, isPeriodEnd: true };
   return first === null ? undefined : { at: first, isPeriodEnd: false };
+}
+
+/** The calendar of reports at an instant: their zone, the day in it, and the one before. */
+export async function findDays(
+  { sql }: Queryable,
+  now: Instant,
+): Promise<{ timeZone: string; today: string; lastDay: Period }> {
+  const rows = await sql<({ timeZone: string; today: string } & Period)[]>`
+    select z.name as time_zone, t.day::text as today, b.at as "to",
+      tallyhook.day_begin(tallyhook.day_of(b.at - interval '1 ms', z.name), z.name) as "from"
+    from (select tallyhook.zone_or_default(null) as name) z
+    cross join lateral tallyhook.day_of(${isoText(now)}::timestamptz, z.name) as t(day)
+    cross join lateral tallyhook.day_begin(t.day, z.name) as b(at)`;
+  const { from, to, ...rest } = must(rows[0], 'calendar of reports');
+  return { ...rest, lastDay: { from, to } };
 }

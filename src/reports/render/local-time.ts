@@ -1,4 +1,5 @@
 /** Instants as people of a time zone read them. */
+import { isoText } from '../../kernel/clock.ts';
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -25,7 +26,11 @@ export function withLocal(text: string, zone: string): string {
   return INSTANT.test(text) ? localText(text, zone) : text;
 }
 
-/** The day of a midnight of the zone, else as `localText`. */
+/** The day that begins at an instant in the zone, else as `localText`. */
 export function dayText(iso: string, zone: string): string {
-  return localText(iso, zone).replace(' 00:00:00', '');
+  const text = localText(iso, zone);
+  const [day, before] = [text, localText(isoText(Date.parse(iso) - 1), zone)].map(dateOf);
+  return day === before ? text : (day ?? text);
 }
+
+const dateOf = (text: string) => text.split(' ')[0];

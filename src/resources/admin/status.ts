@@ -123,6 +123,14 @@ export const status = resource('Status', {
     ),
   }),
   freeze: nullable(object(freeze, 'The freeze in effect; no write is accepted')),
+  reports: object(
+    {
+      time_zone: text('IANA name of the zone whose days reports and periods mean'),
+      today: text('The day of `now` in it, such as 2026-12-01'),
+      last_day: object({ from: instant(), to: instant('Exclusive') }, 'The day before'),
+    },
+    'The calendar of reports and periods',
+  ),
   budget: object(budget),
   stages: list(
     object({

@@ -21,7 +21,7 @@ import {
   countVanished,
   type OpenDrifts,
 } from '../../../reconciler/reconciler.ts';
-import { findWaitingPeriods } from '../../../reports/reports.ts';
+import { findDays, findWaitingPeriods } from '../../../reports/reports.ts';
 import {
   type budget,
   COUNT_MAX,
@@ -66,12 +66,13 @@ async function readStatus(deps: StatusDeps): Promise<Row<typeof status>> {
 }
 
 async function readStored(tx: Tx, now: Instant, staleAfterMs: number) {
-  const [living, freeze, service, counts, targets] = await Promise.all([
+  const [living, freeze, service, counts, targets, reports] = await Promise.all([
     listLiving(tx, now),
     findFreeze(tx),
     findService(tx),
     readWork(tx, now, staleAfterMs),
     countTargets(tx),
+    findDays(tx, now),
   ]);
   return {
     daemons: countRoles(living),
@@ -83,6 +84,7 @@ async function readStored(tx: Tx, now: Instant, staleAfterMs: number) {
     freeze: freeze ?? null,
     ...counts,
     targets,
+    reports,
   };
 }
 

@@ -5,7 +5,7 @@ import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
-import { readersNow, signedText, wordsOf } from '../../kit/format.ts';
+import { signedText, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { periodText } from './reports.ts';
 
@@ -20,8 +20,12 @@ const ADVICE: Record<string, string> = {
   observed_not_explained: 'A second observation confirms or clears it, or sign it off',
   period_runs: 'The period still runs: choose an end that has passed',
 };
-/** @param from where the last closed period ends; undefined before the first one */
-export function ClosePeriod({ from, done }: { from: string | undefined; done: () => void }) {
+/**
+ * @param from where the last closed period ends; undefined before the first one
+ * @param today the day in the zone of the reports
+ */
+export function ClosePeriod(of: { from: string | undefined; today: string; done: () => void }) {
+  const { from, today, done } = of;
   const [input, setInput] = useState<Values>({});
   const [trial, setTrial] = useState<Trial | undefined>(undefined);
   const find = async (values: Values) => {
@@ -35,7 +39,7 @@ export function ClosePeriod({ from, done }: { from: string | undefined; done: ()
       ${from ? html`It begins where the last one ends: <${Time} at=${from} exact />.` : ''} First
       see what prevents the close; this changes nothing.
     </p>
-    <${Form} fields=${endFields(from, input)} label="See what prevents it" order=${find} />
+    <${Form} fields=${endFields(from, today, input)} label="See what prevents it" order=${find} />
     ${trial && html`<${Close} trial=${trial} input=${input} done=${done} />`}
   <//>`;
 }
@@ -43,8 +47,7 @@ export function ClosePeriod({ from, done }: { from: string | undefined; done: ()
 const HINT = 'A day such as 2026-12-01 (its midnight in the zone of the reports), or an instant';
 
 /** With what was entered last. */
-function endFields(from: string | undefined, input: Values): Field[] {
-  const today = new Date(readersNow()).toISOString().slice(0, 10);
+function endFields(from: string | undefined, today: string, input: Values): Field[] {
   const end = { name: 'to', label: 'End, exclusive', value: input.to ?? today, hint: HINT };
   const begin = { name: 'from', label: 'Begin', value: input.from ?? '', hint: HINT };
   return from === undefined ? [begin, end] : [end];

@@ -1,8 +1,9 @@
 /** Closed periods: who closed and signed each, with which report; and the close of the next one. */
 
+import type { status } from '../../../../resources/admin/status.ts';
 import type { period } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, useList, withQuery } from '../../kit/api.ts';
+import { call, useData, useList, withQuery } from '../../kit/api.ts';
 import { Order, REASON } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
@@ -13,6 +14,7 @@ import { ClosePeriod, subjectOf } from './close.ts';
 import { periodText } from './reports.ts';
 
 type Period = Shown<typeof period>;
+type Calendar = Pick<Shown<typeof status>, 'reports'>;
 
 const STATES = [
   ['', 'any state'],
@@ -26,6 +28,7 @@ export default function Periods(_: ViewProps) {
   const list = useList<Period>(withQuery('/api/periods', { limit: '50', state }));
   const newest = useList<Period>('/api/periods?limit=50');
   const inForce = newest.rows?.find((one) => one.state !== 'reopened');
+  const today = useData<Calendar>('/api/status').data?.reports.today;
   const again = () => {
     list.reload();
     newest.reload();
@@ -37,7 +40,13 @@ export default function Periods(_: ViewProps) {
   >
     ${
       newest.rows &&
-      html`<${ClosePeriod} key=${newest.rows[0]?.id} from=${inForce?.period_to} done=${again} />`
+      today &&
+      html`<${ClosePeriod}
+        key=${newest.rows[0]?.id}
+        from=${inForce?.period_to}
+        today=${today}
+        done=${again}
+      />`
     }
     <${Card} title="Closed periods">
       <div class="filters">

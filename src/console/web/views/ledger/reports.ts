@@ -1,17 +1,19 @@
 /** The list of reports, and the order to make one. */
 
+import type { status } from '../../../../resources/admin/status.ts';
 import { report } from '../../../../resources/reports/report.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, useList } from '../../kit/api.ts';
+import { call, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order } from '../../kit/dialog.ts';
 import { Card, Code, ListTable, Pill, State, View } from '../../kit/elements.ts';
-import { countText, instantText, readersNow } from '../../kit/format.ts';
+import { countText, instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 
 export type Report = Shown<typeof report>;
+type Calendar = Shown<typeof status>['reports'];
 
 const MIDNIGHT = 'T00:00:00.000Z';
 
@@ -35,16 +37,15 @@ export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }
 
 /** A value of a field of local time as an instant. */
 const instantOf = (local = '') => new Date(local).toISOString();
-const localOf = (at: number) => instantText(at).slice(0, 16).replace(' ', 'T');
-const dayOf = (at: number) => new Date(at).setHours(0, 0, 0, 0);
+const localOf = (at: string) => instantText(at).slice(0, 16).replace(' ', 'T');
 
-function fieldsNow(): Field[] {
-  const today = dayOf(readersNow());
+/** The last day of the zone of the reports, in the reader's zone. */
+function fieldsOf({ time_zone: zone, last_day: day }: Calendar): Field[] {
   const type = 'datetime-local';
-  const yesterday = localOf(dayOf(today - 1));
+  const hint = `In your time zone; this is the last day of ${zone}`;
   return [
-    { name: 'from', label: 'From', type, value: yesterday, hint: 'In your time zone' },
-    { name: 'to', label: 'To, exclusive', type, value: localOf(today) },
+    { name: 'from', label: 'From', type, value: localOf(day.from), hint },
+    { name: 'to', label: 'To, exclusive', type, value: localOf(day.to) },
   ];
 }
 
@@ -56,16 +57,20 @@ async function makeReport({ from, to }: { from?: string; to?: string }) {
 
 export default function Reports(_: ViewProps) {
   const list = useList<Report>('/api/reports?limit=50');
+  const calendar = useData<{ reports: Calendar }>('/api/status').data?.reports;
   return html`<${View}
     title="Reports"
     lead="Reconciliations of operations, ledger and observations over a period. A report is never
       changed; that of a closed period is the one of its close."
-    actions=${html`<${Order}
-      label="Make a report"
-      text="Computes the reconciliation of the period from what is known now, and stores it."
-      fields=${fieldsNow()}
-      order=${makeReport}
-    />`}
+    actions=${
+      calendar &&
+      html`<${Order}
+        label="Make a report"
+        text="Computes the reconciliation of the period from what is known now, and stores it."
+        fields=${fieldsOf(calendar)}
+        order=${makeReport}
+      />`
+    }
   >
     <${Card}>
       <${ListTable}
