@@ -2,7 +2,7 @@
  * Due periods of scheduled reports: every whole period since the end of the last scheduled report,
  * however long ago that was.
  */
-import { dayAround } from '../db/calendar.ts';
+import { dayAround } from '../db/clock/calendar.ts';
 import type { Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';

@@ -1,6 +1,6 @@
 /** Days of time zones: where they begin, in every zone that Postgres or Node.js knows. */
 import { describe, expect, it } from 'vitest';
-import { beginOfDay, dayAround, daysOf } from '../../src/db/calendar.ts';
+import { beginOfDay, dayAround, daysOf } from '../../src/db/clock/calendar.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { useDatabase } from '../harness/database.ts';
 

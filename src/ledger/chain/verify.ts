@@ -4,7 +4,7 @@
  * reads one snapshot; a verification, which runs every day, reads many short ones, so that it keeps
  * no old rows of other tables alive.
  */
-import { daysOf } from '../../db/calendar.ts';
+import { daysOf } from '../../db/clock/calendar.ts';
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends.ts';

@@ -1,5 +1,5 @@
 /** SQL of closed periods and of what people did with them. */
-import { beginOfDay } from '../../db/calendar.ts';
+import { beginOfDay } from '../../db/clock/calendar.ts';
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { columnsOf, rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';

@@ -3,7 +3,7 @@
  * and what every account held before. Only what was posted up to its cut-off, so that the lines of
  * a report stay the same.
  */
-import { daysOf } from '../../db/calendar.ts';
+import { daysOf } from '../../db/clock/calendar.ts';
 import type { Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';

@@ -1,6 +1,6 @@
 /** Days of time zones. Postgres alone decides where a day begins: `tallyhook.day_begin`. */
-import { type Instant, isoText } from '../kernel/clock.ts';
-import type { Queryable } from './connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Queryable } from '../connect.ts';
 
 /** A day of a time zone, from its first instant up to that of the next one. */
 export interface Day {
