@@ -19,6 +19,33 @@ const gauge = async (line: string) => {
   return found === undefined ? undefined : Number(found.slice(found.lastIndexOf(' ') + 1));
 };
 
+it('Every series of a counter begins at 0, before anything happens that it counts', async () => {
+  const text = await scrape();
+  const names = [...text.matchAll(/^# TYPE tallyhook_(\w+) (counter|histogram)$/gm)];
+  expect(names.length).toBeGreaterThan(8);
+  for (const [, name, type] of names) {
+    const series = type === 'counter' ? name : `${name}_count`;
+    expect(text, name).toMatch(new RegExp(`^tallyhook_${series}(\\{.*\\})? \\d+$`, 'm'));
+  }
+  for (const line of [
+    'operations_total{kind="burn",state="unknown"}',
+    'operations_total{kind="other",state="cancelled"}',
+    'upstream_requests_total{class="app-write",result="unknown"}',
+    'upstream_requests_total{class="app-read",result="not_sent"}',
+    'upstream_requests_total{class="polls",result="unconfirmed"}',
+    'polls_total{kind="token",result="absent"}',
+    'polls_total{kind="scan",result="inconclusive"}',
+    'webhook_attempts_total{result="exhausted"}',
+    'worker_pass_failures_total{worker="ledger"}',
+    'gateway_request_seconds_count{kind="mint_sequential"}',
+    'gateway_request_seconds_bucket{le="+Inf",kind="refused"}',
+    'webhook_delivery_seconds_count',
+  ])
+    expect(await gauge(line), line).toBe(0);
+  for (const role of ['gateway', 'api', 'workers', 'delivery'])
+    expect(await gauge(`role{role="${role}"}`)).toBe(1);
+});
+
 it('Every registered metric is set and has a help text', async () => {
   const period = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' };
   const report = await rig.app.call('POST', '/api/reports', { kind: 'reconciliation', ...period });
