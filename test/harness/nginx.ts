@@ -10,7 +10,7 @@ export interface Nginx {
   close(): Promise<void>;
 }
 
-/** @param location a `location` block, in which `PORT` stands for nothing special */
+/** @param location a `location` block, or several */
 export async function startNginx(folder: string, location: string): Promise<Nginx> {
   const port = await freePort();
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -19,7 +19,8 @@ export async function startNginx(folder: string, location: string): Promise<Ngin
   const file = join(folder, `nginx-${port}.conf`);
   writeFileSync(
     file,
-    `daemon off; worker_processes 1; error_log stderr; pid ${join(folder, `${port}.pid`)};
+    // A folder of a test belongs to whoever runs it.
+    `${process.getuid?.() === 0 ? 'user root; ' : ''}daemon off; worker_processes 1; error_log stderr; pid ${join(folder, `${port}.pid`)};
 events {}
 http { access_log off; ${temporary.join(' ')}
 server { listen 127.0.0.1:${port};

@@ -90,21 +90,48 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
     body: body ?? null,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-  }).catch(() => {
-    throw new Failure(
-      'bad_setting',
-      `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`,
-    );
+  }).catch((error: { code?: string }) => {
+    const isCut = body instanceof Readable && CUT.test(error.code ?? '');
+    throw new Failure('bad_setting', isCut ? cutUpload(url) : noDaemon(url));
   });
   if (response.statusCode < 300) return response;
   const problem = tryParseJson(await response.body.text().catch(() => '')) as
     | { code?: string; title?: string; detail?: string }
     | undefined;
-  const explanation = [problem?.title, problem?.detail].filter(Boolean).join(': ');
+  const { statusCode } = response;
+  if (problem?.code === undefined) throw new Failure('bad_setting', ofProxy(url, statusCode));
+  const explanation = [problem.title, problem.detail].filter(Boolean).join(': ');
   throw new Failure(
     'bad_setting',
-    `the daemon answered ${response.statusCode} ${problem?.code ?? ''} ${explanation}`.trim(),
+    `the daemon answered ${statusCode} ${problem.code} ${explanation}`.trim(),
   );
+}
+
+function noDaemon(url: string): string {
+  return `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`;
+}
+
+/** A connection that ended, after it was made. */
+const CUT = /^(EPIPE|ECONNRESET|UND_ERR_SOCKET)$/;
+const LARGER = 'the upload is larger than it allows; raise that (nginx: client_max_body_size)';
+
+function cutUpload(url: string): string {
+  return `${url} ended the connection during the upload; if a proxy is there, ${LARGER}`;
+}
+
+/** What the answer of a proxy means; the problems of a daemon have a code. */
+const PROXY_ANSWERS: Record<number, string> = {
+  413: LARGER,
+  502: 'it does not reach the daemon',
+  503: 'it has no daemon to send to',
+  504: 'it waited too long for the daemon (nginx: proxy_read_timeout)',
+};
+
+function ofProxy(url: string, status: number): string {
+  const meaning = PROXY_ANSWERS[status];
+  return meaning
+    ? `a proxy at ${url} answered ${status}: ${meaning}`
+    : `${url} answered ${status}, and not as a daemon does`;
 }
 
 /** A path with the query of what is given; a list is one parameter, repeated. */

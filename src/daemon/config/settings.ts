@@ -519,7 +519,7 @@ const webhooks = section(
     attempt_timeout_ms: setting(
       ms,
       15_000,
-      'a whole attempt: name lookup, connect, request, response',
+      'an attempt up to the status of its answer; the body has half a second more',
     ),
     concurrency_max: setting(count, 128, 'attempts in flight per daemon'),
     in_flight_per_endpoint_max: setting(
