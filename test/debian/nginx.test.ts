@@ -17,7 +17,7 @@ const folder = useFolder();
 const rig = useRig();
 const authorization = `Bearer ${ADMIN_KEY}`;
 const OPERATORS = readFileSync(join(import.meta.dirname, '../../docs/operators.md'), 'utf8');
-const [, BLOCK = ''] = /^ {4}location \/ \{\n *proxy_pass .*\n([^}]*)\}/m.exec(OPERATORS) ?? [];
+const [, BLOCK = ''] = /^ {4}location \S+ \{\n *proxy_pass .*\n([^}]*)\}/m.exec(OPERATORS) ?? [];
 let nginx: Nginx;
 let impatient: Nginx;
 let documented: Nginx;
@@ -25,10 +25,7 @@ let documented: Nginx;
 beforeAll(async () => {
   nginx = await startNginx(folder, locationOf(rig.daemon.url));
   // A third of the time that nginx waits by default.
-  impatient = await startNginx(
-    folder,
-    locationOf(rig.daemon.url, 'proxy_read_timeout 20s;'),
-  );
+  impatient = await startNginx(folder, locationOf(rig.daemon.url, 'proxy_read_timeout 20s;'));
   documented = await startNginx(folder, locationOf(rig.daemon.url, BLOCK));
 });
 afterAll(async () => {

@@ -16,11 +16,13 @@ export async function startNginx(folder: string, location: string): Promise<Ngin
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
   );
+  // The folder belongs to whoever runs the test.
+  const user = process.getuid?.() === 0 ? 'user root;' : '';
   const file = join(folder, `nginx-${port}.conf`);
   writeFileSync(
     file,
-    // A folder of a test belongs to whoever runs it.
-    `${process.getuid?.() === 0 ? 'user root; ' : ''}daemon off; worker_processes 1; error_log stderr; pid ${join(folder, `${port}.pid`)};
+    `${user}
+daemon off; worker_processes 1; error_log stderr; pid ${join(folder, `${port}.pid`)};
 events {}
 http { access_log off; ${temporary.join(' ')}
 server { listen 127.0.0.1:${port};
