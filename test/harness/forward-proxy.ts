@@ -10,6 +10,8 @@ export interface ForwardProxy {
   targets: string[];
   /** What each connection has sent, before and after its CONNECT. */
   received: string[];
+  /** How connections broke: `ECONNRESET` after a reset. */
+  errors: string[];
   close(): Promise<void>;
 }
 
@@ -35,10 +37,12 @@ export async function startForwardProxy(options: ForwardProxyOptions = {}): Prom
   const { login, secure } = options;
   const targets: string[] = [];
   const received: string[] = [];
+  const errors: string[] = [];
   const sockets = new Set<Socket>();
   const serve = (socket: Socket) => {
     const nth = received.push('') - 1;
     track(sockets, socket);
+    socket.on('error', (error: NodeJS.ErrnoException) => errors.push(error.code ?? ''));
     let isAsked = false;
     socket.on('data', (bytes) => {
       received[nth] += bytes.toString('latin1');
@@ -70,6 +74,7 @@ export async function startForwardProxy(options: ForwardProxyOptions = {}): Prom
     url: `${secure ? 'https' : 'http'}://${at}127.0.0.1:${port}`,
     targets,
     received,
+    errors,
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

@@ -64,8 +64,9 @@ describe('A webhook by way of a forward proxy', () => {
     server.on('secureConnection', (socket) => names.push(socket.servername));
     const port = await listen(server);
     opened.push({ close: () => closeServer(server) });
-    const { client } = await open();
+    const { proxy, client } = await open();
     expect(await post(client, `https://receiver.test:${port}/`)).toMatchObject({ status: 200 });
+    expect(proxy.targets).toEqual([`127.0.0.1:${port}`]);
     expect(names).toEqual(['receiver.test']);
     expect(await post(client, `https://several.test:${port}/`)).toMatchObject({ status: null });
   });
