@@ -37,6 +37,8 @@ export function makeHttpServer({
   const isGateway = roles.includes('gateway');
   const listener = getRequestListener(api.fetch, {
     overrideGlobalObjects: false,
+    // Of HTTP/1.0 without a header Host, as some checks of load balancers are.
+    hostname: 'localhost',
     errorHandler: () => {
       const { headers, body } = invalidRequest(400);
       return new Response(body, { status: 400, headers });

@@ -58,17 +58,17 @@ it.each([
 const rig = useRig();
 
 /** What a daemon answers to a target as it is. */
-async function exchanged(target: string): Promise<string> {
+async function exchanged(target: string, rest = 'HTTP/1.1\r\nhost: x'): Promise<string> {
   const socket = connect(Number(new URL(rig.daemon.url).port), '127.0.0.1');
-  socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+  socket.write(`GET ${target} ${rest}\r\nconnection: close\r\n\r\n`);
   const parts: Buffer[] = [];
   for await (const part of socket) parts.push(part);
   return Buffer.concat(parts).toString();
 }
 
 /** The status and the code, if any. */
-async function answerTo(target: string): Promise<string> {
-  const text = await exchanged(target);
+async function answerTo(target: string, rest?: string): Promise<string> {
+  const text = await exchanged(target, rest);
   const code = /"code":"([a-z_]+)"/.exec(text)?.[1];
   return [text.slice(9, 12), code].filter(Boolean).join(' ');
 }
@@ -96,6 +96,10 @@ it.each(SURFACES)(
     expect(await answerTo(`HTTPS://shop.example${path}`)).toBe(answer);
   },
 );
+
+it.each(SURFACES)('%s answers a request of HTTP/1.0 without a host', async (_, path, answer) => {
+  expect(await answerTo(path, 'HTTP/1.0')).toBe(answer);
+});
 
 it('The examples of the page of the API have the host of a target in absolute form', async () => {
   expect(await exchanged('http://shop.example/docs')).toContain('curl http://shop.example/api/');
