@@ -225,6 +225,7 @@ function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
       left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
         and a.asset = 'service_token'
       left join open_on o on o.account = 'wallet:' || w.key
+      left join (${keysWithEntries(params)}) h on h.key = w.key
       left join due u on u.account_key = 'wallet:' || w.key
       left join lateral (
         select x.ledger, x.late, x.unposted, x.possible, x.up, x.down, x.candidates
@@ -240,7 +241,7 @@ function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
           bool_or(amount is null) filter (where not ${beganIn(params)}) as inexact_later
         from tallyhook.drifts d where closed_at is null group by 1) d on d.wallet_key = w.key
       where w.opened_at is not null and w.observed_balance is not null
-        and (w.opened_at < ${to} or w.key in (${keysWithEntries(params)}))
+        and (w.opened_at < ${to} or h.key is not null)
     ), totals as (
       select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
         coalesce(sum(due), 0) as due, coalesce(sum(drift_up), 0) as drift_up,
@@ -327,9 +328,12 @@ function scopeOf(params: ReportParams) {
 function keysWithEntries({ tx, to, days }: ReportParams) {
   return tx.sql`
     select lower(substr(a.name, 8)) as key from tallyhook.accounts a
-    where a.kind = 'wallet' and (exists (select from tallyhook.day_balances k
-        where k.account_id = a.id and k.at <= ${days.to ? isoText(days.to.at) : '-infinity'})
-      or a.id in (select x.account_id from (${entriesAfter(tx, days.to, to)}) x))`;
+    where a.kind = 'wallet' and exists (select from tallyhook.day_balances k
+      where k.account_id = a.id and k.at <= ${days.to ? isoText(days.to.at) : '-infinity'})
+    union
+    select lower(substr(a.name, 8))
+    from (select distinct x.account_id from (${entriesAfter(tx, days.to, to)}) x) e
+    join tallyhook.accounts a on a.id = e.account_id and a.kind = 'wallet'`;
 }
 
 /**
