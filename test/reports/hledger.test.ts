@@ -9,6 +9,7 @@ import { useFolder } from '../harness/folder.ts';
 import { addr, balancedWorld, DAY, HOUR, START, timesAt, useWorld } from './world.ts';
 
 const world = await useWorld(balancedWorld());
+const seoul = await useWorld(balancedWorld({ settings: { timeZone: 'Asia/Seoul' } }));
 const folder = useFolder();
 
 beforeAll(async () => {
@@ -43,7 +44,6 @@ it('hledger accepts the journal of a report, and refuses one whose closing is an
 });
 
 it('The days of the journal are those of the time zone of the report, which it names', async () => {
-  const seoul = await useWorld(balancedWorld({ settings: { timeZone: 'Asia/Seoul' } }));
   const from = START - 9 * HOUR;
   const give = (at: number, amount: number) =>
     seoul.operation({ ...timesAt(at), to_addr: addr(4), reason_type: 'late', amount });

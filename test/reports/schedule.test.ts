@@ -55,6 +55,29 @@ it('A day on which daylight saving time changes has 23 or 25 hours', async () =>
   }
 });
 
+it.each([
+  [
+    'ends at the first of two midnights',
+    'Atlantic/Azores',
+    ['2026-10-24T00:00Z', '2026-10-25T00:00Z', '2026-10-26T01:00Z'],
+  ],
+  [
+    'begins when clocks skip midnight',
+    'Africa/Cairo',
+    ['2026-04-22T22:00Z', '2026-04-23T22:00Z', '2026-04-24T21:00Z'],
+  ],
+])('The day of a report %s: %s', async (_title, timeZone, ends) => {
+  world = await makeWorld({ settings: { schedule: { every: 'day', timeZone } } });
+  const [first = 0, second = 0, third = 0] = ends.map((text) => Date.parse(text));
+  await world.operation({ recorded_at: isoText(first + HOUR) });
+  world.clock.set(third + HOUR);
+  await world.reports.runDue(world.clock.now());
+  expect(await periods()).toEqual([
+    [isoText(first), isoText(second)],
+    [isoText(second), isoText(third)],
+  ]);
+});
+
 it('Several daemons make one report per period', async () => {
   world = await makeWorld({ settings: { schedule: { everyMs: HOUR } } });
   await world.operation();

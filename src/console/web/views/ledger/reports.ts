@@ -23,7 +23,7 @@ export function periodText(from: string, to: string): string {
     return `${from.slice(0, 10)} to ${to.slice(0, 10)} (UTC)`;
   const [first, end] = [instantText(from), instantText(to)];
   const isOneDay = first.slice(0, 10) === end.slice(0, 10);
-  return `${first} to ${isOneDay ? end.slice(11) : end}`;
+  return `${first} to ${isOneDay ? end.slice(11) : end} (your time)`;
 }
 
 export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }) {
