@@ -1,4 +1,4 @@
-/** The figures of a report are those of its operations, summed plainly, for any of their histories. */
+/** The figures of a report are the plain sums of its operations, whatever their history. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
