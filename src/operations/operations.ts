@@ -68,7 +68,7 @@ export { countOpen, listOperations, listWriteActivity } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
 export { hasSend, listSends } from './queue/sends.ts';
-export type { Report } from './reported/plan.ts';
+export { type Report, transactionKey } from './reported/plan.ts';
 export {
   type Checked,
   makeReportedOperations,

@@ -61,6 +61,8 @@ export interface BatchMatches {
 export interface Reporter {
   owner: string;
   keyId: string;
+  /** The import that they come from. */
+  importId?: string | undefined;
   /** Why they are recorded without a balance proof, of an import that says so. */
   unproved?: string | undefined;
   at: Instant;
@@ -131,9 +133,11 @@ export function planReports(
   return plan;
 }
 
-function evidenceOf({ owner, keyId, unproved, at }: Reporter): Json {
-  const report = { by: owner, key_id: keyId, at: isoText(at) };
-  return { report: unproved === undefined ? report : { ...report, unproved } };
+function evidenceOf({ owner, keyId, importId, unproved, at }: Reporter): Json {
+  const report: Json = { by: owner, key_id: keyId, at: isoText(at) };
+  if (importId !== undefined) report.import = importId;
+  if (unproved !== undefined) report.unproved = unproved;
+  return { report };
 }
 
 function numbersOf({ txAppNo, txLogNo, txHash, fields }: Report, before: Operation) {

@@ -52,14 +52,23 @@ export interface ReportedOperations {
   /**
    * Records at most 500 reports; returns their results in order. A refused report has the failure
    * `conflict`, `matches_open_operation`, `not_found` or `invalid_request`.
+   * @param within is done in the transaction that records these of them, by their index
    * @throws Failure or DatabaseError; repeating the reports is safe
    */
-  report(reports: readonly Report[], by: Omit<Reporter, 'at'>): Promise<Reported[]>;
+  report(
+    reports: readonly Report[],
+    by: Omit<Reporter, 'at'>,
+    within?: (tx: Tx, results: ReadonlyMap<number, Reported>) => Promise<void>,
+  ): Promise<Reported[]>;
   /**
-   * Judges at most 500 reports as `report` would, and records nothing. It knows the reports of this
-   * batch and not those of earlier ones.
+   * Judges at most 500 reports as `report` would, and records nothing.
+   * @param earlier reports of earlier batches that are recorded before these
    */
-  check(reports: readonly Report[], by: Omit<Reporter, 'at'>): Promise<Checked[]>;
+  check(
+    reports: readonly Report[],
+    by: Omit<Reporter, 'at'>,
+    earlier?: readonly Report[],
+  ): Promise<Checked[]>;
 }
 
 export const REPORTS_MAX = 500;
@@ -100,8 +109,6 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
     reports: readonly Report[],
     results: Map<number, R | { result: 'refused'; failure: Failure }>,
   ): Promise<NumberedReport[]> {
-    if (reports.length > REPORTS_MAX)
-      throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
     const lines: NumberedReport[] = [];
     for (const [n, input] of reports.entries()) {
       const report = await withAppNo(input);
@@ -112,23 +119,31 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
   }
 
   return {
-    async report(reports, by) {
+    async report(reports, by, within) {
+      requireBatch(reports);
       const results = new Map<number, Reported>();
       let remaining = await numbered(reports, results);
+      const unnumbered = new Map(results);
+      if (within && unnumbered.size > 0) await deps.db.begin((tx) => within(tx, unnumbered));
       for (let pass = 1; remaining.length > 0; pass++) {
         if (pass > PASSES_MAX)
           throw new Failure('database_unavailable', 'concurrent reports of the same writes; retry');
         const reporter = { ...by, at: deps.clock.now() };
         const batch = remaining;
-        const done = await deps.db.begin((tx) => recordBatch(deps, tx, batch, reporter));
+        const done = await deps.db.begin(async (tx) => {
+          const recorded = await recordBatch(deps, tx, batch, reporter);
+          await within?.(tx, recorded);
+          return recorded;
+        });
         for (const [n, reported] of done) results.set(n, reported);
         remaining = remaining.filter(({ n }) => !done.has(n));
       }
       return reports.map((_, n) => must(results.get(n), 'result of a report'));
     },
-    async check(reports, by) {
+    async check(reports, by, earlier = []) {
+      requireBatch(reports);
       const results = new Map<number, Checked>();
-      const batch = await numbered(reports, results);
+      const batch = await numbered([...earlier, ...reports], results);
       const matches = await deps.db.begin((tx) => readMatches(tx, batch));
       const plan = planReports(batch, matches, { ...by, at: deps.clock.now() }, () => '');
       const effectsOf = (operation: Operation) =>
@@ -143,9 +158,14 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
           result: 'recorded',
           effects: resolved.has(before.id) ? effectsOf(before) : [],
         });
-      return reports.map((_, n) => must(results.get(n), 'result of a report'));
+      return reports.map((_, n) => must(results.get(earlier.length + n), 'result of a report'));
     },
   };
+}
+
+function requireBatch(reports: readonly Report[]): void {
+  if (reports.length > REPORTS_MAX)
+    throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
 }
 
 /**
