@@ -715,6 +715,57 @@ CREATE TABLE "tallyhook"."replays" (
 	"finished_at" timestamptz(3)
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."import_movements" (
+	"import_id" text NOT NULL,
+	"n" integer NOT NULL,
+	"line" integer NOT NULL,
+	"account" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"amount" numeric NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."import_rows" (
+	"import_id" text NOT NULL,
+	"n" integer NOT NULL,
+	"line" integer NOT NULL,
+	"report" text,
+	"result" text,
+	"problem" jsonb,
+	"identity" text,
+	"named" text,
+	"operation_id" text,
+	"kind" text,
+	"occurred_at" timestamptz(3),
+	CONSTRAINT "import_rows_import_id_n_pk" PRIMARY KEY("import_id","n")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."imports" (
+	"id" text PRIMARY KEY NOT NULL,
+	"owner" text NOT NULL,
+	"key_id" text NOT NULL,
+	"file_name" text NOT NULL,
+	"options" jsonb NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"state" text NOT NULL,
+	"sha256" text DEFAULT '' NOT NULL,
+	"fingerprint" text DEFAULT '' NOT NULL,
+	"bytes" integer DEFAULT 0 NOT NULL,
+	"ignored_columns" text[] DEFAULT '{}' NOT NULL,
+	"lines" integer DEFAULT 0 NOT NULL,
+	"skipped" integer DEFAULT 0 NOT NULL,
+	"checked" integer DEFAULT 0 NOT NULL,
+	"to_record" integer DEFAULT 0 NOT NULL,
+	"recorded" integer DEFAULT 0 NOT NULL,
+	"known" integer DEFAULT 0 NOT NULL,
+	"refused" integer DEFAULT 0 NOT NULL,
+	"proved_account" text DEFAULT '' NOT NULL,
+	"summary" jsonb,
+	"checked_at" timestamptz(3),
+	"reason" text,
+	"finished_at" timestamptz(3),
+	"lease_until" timestamptz(3)
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."endpoint_health" (
 	"endpoint_id" text PRIMARY KEY NOT NULL,
 	"consecutive_failures" integer NOT NULL,
@@ -827,4 +878,10 @@ CREATE UNIQUE INDEX "replays_running" ON "tallyhook"."replays" USING btree ("end
 CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint
 CREATE INDEX "deliveries_failed" ON "tallyhook"."deliveries" USING btree ("state","id") WHERE state in ('exhausted', 'cancelled');--> statement-breakpoint
-CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';
+CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX "import_movements_account" ON "tallyhook"."import_movements" USING btree ("import_id","account","at");--> statement-breakpoint
+CREATE INDEX "import_rows_result" ON "tallyhook"."import_rows" USING btree ("import_id","result","n");--> statement-breakpoint
+CREATE INDEX "import_rows_identity" ON "tallyhook"."import_rows" USING btree ("import_id","identity");--> statement-breakpoint
+CREATE INDEX "import_rows_named" ON "tallyhook"."import_rows" USING btree ("import_id","named") WHERE named is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "imports_going" ON "tallyhook"."imports" USING btree ("fingerprint") WHERE state in ('checking', 'recording', 'ready', 'refused');--> statement-breakpoint
+CREATE INDEX "imports_working" ON "tallyhook"."imports" USING btree ("created_at") WHERE state in ('checking', 'recording');

@@ -84,7 +84,7 @@ alter table tallyhook.operation_effects set (fillfactor = 80);
 do $$
 declare t text;
 begin
-  foreach t in array array['accounts', 'operations', 'operation_effects', 'subjects', 'targets', 'tokens', 'wallets']
+  foreach t in array array['accounts', 'imports', 'import_rows', 'operations', 'operation_effects', 'subjects', 'targets', 'tokens', 'wallets']
   loop
     execute format('alter table tallyhook.%I set (autovacuum_vacuum_scale_factor = 0.05,
       autovacuum_analyze_scale_factor = 0.05)', t);

@@ -14,7 +14,8 @@ grant insert, update on
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.replays,
   tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.observed_holders,
   tallyhook.report_files,
-  tallyhook.fee_rules
+  tallyhook.fee_rules,
+  tallyhook.imports, tallyhook.import_rows, tallyhook.import_movements
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
@@ -31,7 +32,7 @@ grant update on tallyhook.clock to tallyhook_writer;
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings, tallyhook.observed_holders, tallyhook.alerts, tallyhook.replays, tallyhook.poll_minutes,
-  tallyhook.attempt_minutes to tallyhook_writer;
+  tallyhook.attempt_minutes, tallyhook.imports, tallyhook.import_rows, tallyhook.import_movements to tallyhook_writer;
 --> statement-breakpoint
 -- An update may only change what a transition or another fee rule sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,

@@ -250,6 +250,53 @@ create table tallyhook.freezes (
   cause text not null default 'ordered'::text,
   send_queued boolean
 );
+create table tallyhook.import_movements (
+  import_id text not null,
+  n integer not null,
+  line integer not null,
+  account text not null,
+  at timestamp(3) with time zone not null,
+  amount numeric not null
+);
+create table tallyhook.import_rows (
+  import_id text not null,
+  n integer not null,
+  line integer not null,
+  report text,
+  result text,
+  problem jsonb,
+  identity text,
+  named text,
+  operation_id text,
+  kind text,
+  occurred_at timestamp(3) with time zone
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.imports (
+  id text not null,
+  owner text not null,
+  key_id text not null,
+  file_name text not null,
+  options jsonb not null,
+  created_at timestamp(3) with time zone not null,
+  state text not null,
+  sha256 text not null default ''::text,
+  fingerprint text not null default ''::text,
+  bytes integer not null default 0,
+  ignored_columns text[] not null default '{}'::text[],
+  lines integer not null default 0,
+  skipped integer not null default 0,
+  checked integer not null default 0,
+  to_record integer not null default 0,
+  recorded integer not null default 0,
+  known integer not null default 0,
+  refused integer not null default 0,
+  proved_account text not null default ''::text,
+  summary jsonb,
+  checked_at timestamp(3) with time zone,
+  reason text,
+  finished_at timestamp(3) with time zone,
+  lease_until timestamp(3) with time zone
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.installation (
   name text not null,
   value text not null,
@@ -737,6 +784,9 @@ alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY
 alter table tallyhook.fee_rules add constraint fee_rules_pkey PRIMARY KEY (id);
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
 alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
+alter table tallyhook.import_movements add constraint import_movements_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.import_rows add constraint import_rows_import_id_n_pk PRIMARY KEY (import_id, n);
+alter table tallyhook.imports add constraint imports_pkey PRIMARY KEY (id);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
 alter table tallyhook.key_usage add constraint key_usage_key_id_hour_pk PRIMARY KEY (key_id, hour);
 alter table tallyhook.key_usage add constraint key_usage_moved_whole CHECK ((scale(moved) = 0));
@@ -843,6 +893,12 @@ CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
+CREATE INDEX import_movements_account ON tallyhook.import_movements USING btree (import_id, account, at);
+CREATE INDEX import_rows_identity ON tallyhook.import_rows USING btree (import_id, identity);
+CREATE INDEX import_rows_named ON tallyhook.import_rows USING btree (import_id, named) WHERE (named IS NOT NULL);
+CREATE INDEX import_rows_result ON tallyhook.import_rows USING btree (import_id, result, n);
+CREATE UNIQUE INDEX imports_going ON tallyhook.imports USING btree (fingerprint) WHERE (state = ANY (ARRAY['checking'::text, 'recording'::text, 'ready'::text, 'refused'::text]));
+CREATE INDEX imports_working ON tallyhook.imports USING btree (created_at) WHERE (state = ANY (ARRAY['checking'::text, 'recording'::text]));
 CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
@@ -1952,6 +2008,9 @@ grant update on tallyhook.freezes.release_reason to tallyhook_writer;
 grant update on tallyhook.freezes.released_at to tallyhook_writer;
 grant update on tallyhook.freezes.released_by to tallyhook_writer;
 grant update on tallyhook.freezes.send_queued to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.import_movements to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.import_rows to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.imports to tallyhook_writer;
 grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.key_usage to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;

@@ -26,6 +26,7 @@ import { addPeriods } from './routes/ledger/periods.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
+import { addImports } from './routes/operations/imports.ts';
 import { addDecisions, addOperations } from './routes/operations/operations.ts';
 import { addQuarantine } from './routes/operations/quarantine.ts';
 import { addReportedOperations } from './routes/operations/reported.ts';
@@ -34,6 +35,7 @@ import { addTimeline } from './routes/operations/timeline.ts';
 export type { Api, ApiDeps } from './deps.ts';
 export type { Schema } from './docs.ts';
 export { type Counts, readCounts } from './routes/admin/status.ts';
+export { readReport } from './routes/operations/reported.ts';
 
 /** The document but for its operations. @param basePath of the daemon; may be empty */
 const aboutApi = (basePath: string) => ({
@@ -122,6 +124,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
     stopping,
     bodyBytesMax,
   });
+  addImports(router, deps);
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });
   addWatches(router, { db, observer, log, wake, stopping, bodyBytesMax });

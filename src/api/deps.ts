@@ -3,6 +3,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
+import type { Imports } from '../imports/imports.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import type { Log } from '../kernel/log.ts';
@@ -30,6 +31,7 @@ export interface ApiDeps {
   decisions: Decisions;
   drifts: Drifts;
   reportedOperations: ReportedOperations;
+  imports: Imports;
   observer: Pick<
     Observer,
     'watch' | 'watchMany' | 'unwatch' | 'unwatchMany' | 'pricing' | 'nextPollAt' | 'maximumAgeMs'

@@ -2,11 +2,12 @@
  * The composition root: makes every stage of a daemon in the order of the pipeline and passes each
  * one its deps. No work starts before `schedule.start()`.
  */
-import { makeApi } from '../api/api.ts';
+import { makeApi, readReport } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
+import { makeImports } from '../imports/imports.ts';
 import { pause, systemClock } from '../kernel/clock.ts';
 import { makeTrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { makeIds } from '../kernel/ids.ts';
@@ -76,7 +77,7 @@ export async function build(config: Config, database: Database, service: Service
   const { workersDb, peopleDb, clock, daemon, metrics, keys, upstream, delivery } = base;
   const wakeUps = makeWakeUps({ webhooks: delivery.wake });
   const { wake } = wakeUps;
-  const stages = makeStages(config, base, service);
+  const stages = makeStages(config, base, service, wake);
   const gateway = buildGateway(config, base, stages, wake);
   const feed = makeNotifier();
   const schedule = makeSchedule({
@@ -224,7 +225,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
 }
 
 /** The stages between the gateway and the API. */
-function makeStages(config: Config, base: Base, service: Service) {
+function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
   const { daemon, upstream, heartbeat } = base;
   const effectSettings = ledgerSettings(config);
@@ -256,6 +257,13 @@ function makeStages(config: Config, base: Base, service: Service) {
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
+  const imports = makeImports({
+    ...workers,
+    peopleDb,
+    reportedOperations,
+    readReport,
+    onRecorded: () => wake('ledger', 'observer', 'sequencer', 'webhooks'),
+  });
   const ledger = makeLedger({ ...workers, announceFeeRules: feeRuleAnnouncement(outbox) });
   const observer = makeObserver({ ...workers, upstream, settings: observerSettings(config) });
   const reconciler = makeReconciler({
@@ -273,6 +281,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     decisions,
     drifts,
     reportedOperations,
+    imports,
     ledger,
     observer,
     reconciler,

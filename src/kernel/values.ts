@@ -5,6 +5,6 @@ export type Instant = number;
 
 export type IdPrefix =
   | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep')
-  | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr' | 'rpl');
+  | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr' | 'rpl' | 'imp');
 
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };

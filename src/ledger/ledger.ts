@@ -60,6 +60,7 @@ export {
   setFeeRules,
 } from './fee-rules.ts';
 export {
+  entriesBefore,
   listIncludedInOpenings,
   openingAmounts,
   openingId,

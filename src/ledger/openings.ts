@@ -236,6 +236,32 @@ export async function openingAmounts(
   return new Map(rows.map(({ key, amount }) => [key, amount]));
 }
 
+/**
+ * What entries before an instant change of each account, by its key; its openings apart. At one
+ * instant the increases are one, and the decreases.
+ */
+export async function entriesBefore(
+  db: Queryable,
+  accounts: readonly { account: string; before: Instant }[],
+): Promise<Map<string, { at: Instant; amount: bigint }[]>> {
+  if (accounts.length === 0) return new Map();
+  const given = accounts.map((one) => ({ ...one, before: isoText(one.before) }));
+  const rows = await db.sql<{ account: string; at: Instant; amount: bigint }[]>`
+    select x.account, e.effective_at as at, sum(e.amount) as amount
+    from jsonb_to_recordset(${asJson(given)}::jsonb) as x(account text, before timestamptz)
+    join tallyhook.accounts a on lower(a.name) = x.account and a.asset = 'service_token'
+    join tallyhook.entries e on e.account_id = a.id and e.effective_at < x.before
+    join tallyhook.transactions t on t.id = e.transaction_id and t.kind <> 'opening'
+    group by x.account, e.effective_at, e.amount < 0`;
+  const found = new Map<string, { at: Instant; amount: bigint }[]>();
+  for (const { account, ...entry } of rows) {
+    const entries = found.get(account);
+    if (entries) entries.push(entry);
+    else found.set(account, [entry]);
+  }
+  return found;
+}
+
 /** When the first entry of each account that a due opening opens took effect. */
 export async function listFirstEntries(
   tx: Tx,

@@ -60,3 +60,10 @@ export function csvCell(cell: Cell): string {
   const isQuoted = MARKS.test(safe) || (kind === 'text' && ALTERED.test(safe));
   return isQuoted ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
+
+const MARKED = /(^|[;|\t\r\n])([ "]*)'(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+/** The text of a cell without what `csvCell` adds against formulas. */
+export function withoutFormulaMark(text: string): string {
+  return text.replace(MARKED, '$1$2').replace(/^'(?=[\t\r])/, '');
+}

@@ -2,7 +2,6 @@
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts';
 import { observationAge } from './admin/watch.ts';
 import {
-  amount,
   count,
   document,
   flag,
@@ -48,12 +47,6 @@ export const reportResult = resource('ReportResult', {
   operation_id: nullable(id('op')),
   state: nullable(oneOf(STATES)),
   problem: nullable(object(problem, 'Why the report was refused')),
-  effects: optional(
-    list(
-      object({ account: text(), amount: amount() }),
-      'Of a dry run: by how much it would change each account',
-    ),
-  ),
 });
 
 export const reportResults = resource('ReportResults', {

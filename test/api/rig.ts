@@ -7,11 +7,12 @@
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { afterAll, beforeAll } from 'vitest';
-import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
+import { type Api, type ApiDeps, makeApi, readReport } from '../../src/api/api.ts';
 import { makeConsole } from '../../src/console/console.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
+import { makeImports } from '../../src/imports/imports.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeTrustedProxies } from '../../src/kernel/http/trusted-proxies.ts';
 import { makeLog } from '../../src/kernel/log.ts';
@@ -92,26 +93,30 @@ async function openAllStages(db: Db) {
     settings: UPSTREAM,
   });
   const observer = makeObserver({ ...stages, upstream, settings: OBSERVER });
+  const reportedOperations = makeReportedOperations({
+    db,
+    clock,
+    ids,
+    outbox,
+    metrics,
+    effectSettings,
+    includedInOpenings: (tx, written, at) =>
+      listIncludedInOpenings(tx, written, effectSettings, at),
+    observe: addWallets,
+  });
+  const importDeps = { db, peopleDb: db, clock, ids, reportedOperations, readReport };
   return {
     ...stages,
     clock,
     lines,
+    importDeps,
     webhooks,
     upstream,
     observer,
     decisions: makeDecisions({ ...people, metrics }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
-    reportedOperations: makeReportedOperations({
-      db,
-      clock,
-      ids,
-      outbox,
-      metrics,
-      effectSettings,
-      includedInOpenings: (tx, written, at) =>
-        listIncludedInOpenings(tx, written, effectSettings, at),
-      observe: addWallets,
-    }),
+    reportedOperations,
+    imports: makeImports({ ...importDeps, onRecorded: () => {} }),
     reconciler: makeReconciler({ ...stages, ...observer, effectSettings, settings: RECONCILER }),
     reports: makeReports({ ...people, reads: db, ids, settings: REPORTS }),
     periods: makePeriods({ ...people, reads: db, ids, settings: REPORTS }),

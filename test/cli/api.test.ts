@@ -56,12 +56,6 @@ describe('The commands of the API', () => {
     expect(text).toContain(`${body.id}  2026-01-01T00:00:00.000Z  `);
   });
 
-  it('A parameter that may be repeated is one option with many values', async () => {
-    const { addr } = await rig.drifting(-3n);
-    const { text } = await run('openings', 'show', '--json', '--addr', addr, addr);
-    expect(JSON.parse(text).data).toMatchObject([{ addr }, { addr }]);
-  });
-
   it('No command is made whose body no option could give', async () => {
     const { code, text } = await run('operations', 'create');
     expect(code).toBe(1);

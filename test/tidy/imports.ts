@@ -21,6 +21,7 @@ const MAY_IMPORT: Record<string, string> = {
   ledger: 'db operations',
   observer: 'db upstream operations ledger outbox',
   reconciler: 'db upstream/types operations ledger observer outbox',
+  imports: 'db operations ledger reconciler',
   webhooks: 'db outbox',
   reports: 'db outbox ledger operations */tables',
   gateway: 'db keys upstream operations observer',
@@ -32,7 +33,8 @@ const MAY_IMPORT: Record<string, string> = {
 };
 
 /** The stages, in the order in which a write passes them. */
-const STAGES = 'upstream operations ledger observer reconciler outbox webhooks reports'.split(' ');
+const STAGES =
+  'upstream operations ledger observer reconciler imports outbox webhooks reports'.split(' ');
 
 /** Who may import a library; everybody else uses the file or folder that is named. */
 const LIBRARIES: { library: string; only: string[]; use: string }[] = [
@@ -47,6 +49,7 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
   { library: 'aws4fetch', only: ['src/reports/files/'], use: 'reports/files/bucket.ts' },
   { library: 'postgres', only: ['src/db/'], use: 'db/' },
   { library: 'drizzle-orm', only: ['src/db/'], use: 'db/drizzle.ts' },
+  { library: 'csv-parse', only: ['src/imports/'], use: 'imports/file/rows.ts' },
   { library: 'commander', only: ['src/cli/'], use: 'a command of cli/' },
   { library: 'yaml', only: ['src/daemon/'], use: 'the Config that daemon/ read' },
   {

@@ -35,6 +35,7 @@ const KEY_SCHEME = 'key';
 export const TAGS = {
   operating: 'State of the daemon and of the service, settings, alerts, freezes',
   operations: 'Writes asked of the service, what became of them, and decisions by people',
+  imports: 'Histories from files: checked, proved and recorded',
   watches: 'Wallets, contracts and tokens that are polled on request',
   wallets: 'What the ledger holds of wallets, and what observations show',
   tokens: 'NFTs: their holders and movements',

@@ -72,7 +72,8 @@ function addOperation(
   const { operationId, parameters = [], requestBody, summary, description } = operation;
   const answer = answerOf(operation);
   const body = requestBody && resolve(document, requestBody.content['application/json']?.schema);
-  if (answer === undefined || !path.startsWith('/api/') || (body && !body.properties)) return;
+  if (answer === undefined || !path.startsWith('/api/') || (requestBody && !body?.properties))
+    return;
   const [name = '', ...verbs] = operationId.split('_');
   const verb = verbs.join('-');
   const group = program.commands.find((one) => one.name() === name) ?? program.command(name);

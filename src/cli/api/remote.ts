@@ -60,6 +60,13 @@ export async function* streamToDaemon<Line>(
   }
 }
 
+/** Sends a file as it is read; returns the JSON of the answer. @throws Failure `bad_setting` */
+export async function sendFile(remote: Remote, path: string, file: Readable): Promise<string> {
+  const sent = { path, type: 'application/octet-stream', body: file };
+  const { body } = await answerOf(remote, { method: 'POST', ...sent });
+  return body.text();
+}
+
 /** The body of a response as it arrives. @throws Failure `bad_setting` with the reason */
 export async function readDaemon(
   remote: Remote,

@@ -1,241 +1,180 @@
 /**
- * `tallyhook import`: the history of an app that ran before the daemon. The file is read twice:
- * first every line is checked by the daemon and the balances are proved, then the same lines are
- * reported to `POST /api/operations`. The transaction number or hash of a line is its identity, so
- * a repeated import records nothing twice, and one that was killed continues.
+ * `tallyhook import`: sends a file to the daemon, which checks and proves all of it, and has it
+ * recorded. The daemon goes on when the command ends early; the same command continues it.
  */
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import { parseInstant } from '../../kernel/clock.ts';
+import { readFile, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText } from '../../kernel/json.ts';
+import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
+import type { importRow } from '../../resources/operations/import.ts';
 import type { Shown } from '../../resources/resource.ts';
-import type { reportResult } from '../../resources/results.ts';
-import { type Remote, streamToDaemon } from '../api/remote.ts';
-import { type Line, type Mapping, type MappingOptions, readMapping } from './mapping.ts';
-import { type Movements, makeMovements, makeSeenLines } from './movements.ts';
-import type { WalletProofs } from './proof.ts';
-import { proveAll } from './proofs.ts';
-import { csvRows, ndjsonRows } from './rows.ts';
-import {
-  clearProgress,
-  makeTally,
-  type Problem,
-  showProgress,
-  type Tally,
-  tallyText,
-} from './tally.ts';
+import { callDaemon, pagesOf, type Remote, sendFile, withQuery } from '../api/remote.ts';
+import { clearProgress, type Import, showProgress, summaryText } from './summary.ts';
 
-type Options = Remote &
-  MappingOptions & {
-    format?: string;
-    delimiter: string;
-    dryRun?: true;
-    acceptUnproved?: string;
-    json?: true;
-  };
+/** How the file is read: as options of the command, and as the daemon takes them. */
+const READING = {
+  format: 'format',
+  encoding: 'encoding',
+  delimiter: 'delimiter',
+  timeZone: 'time_zone',
+  dateOrder: 'date_order',
+  unixTime: 'unix_time',
+  thousands: 'thousands',
+  decimalSign: 'decimal_sign',
+} as const;
 
-/** A line of the answer of `POST /api/operations`. */
-type Answered = Partial<Shown<typeof reportResult>>;
+export type ImportCommand = Remote & {
+  [K in keyof typeof READING]?: string;
+} & {
+  map?: string[];
+  set?: string[];
+  mapping?: string;
+  dryRun?: true;
+  acceptUnproved?: string;
+  json?: true;
+};
 
-/** Lines and characters of one request. */
-const LINES_MAX = 20_000;
-const LENGTH_MAX = 16_000_000;
+type ImportRow = Shown<typeof importRow>;
 
-export async function runImport(file: string, options: Options): Promise<number> {
-  const mapping = await readMapping(options);
-  const read = () => linesOf(file, options, mapping);
-  const version = await versionOf(file);
-  const { tally, movements } = await checkAll(options, read());
-  const proofs = await proveAll(options, movements);
-  const proved = proofs.failed.length === 0;
-  const summary = { ...tally.output(), ...proofs, ignored_columns: [...mapping.ignored] };
-  if (!options.json) printLine(tallyText(tally, proofs, mapping.ignored));
-  const accepted = proved || options.acceptUnproved !== undefined;
-  if (options.dryRun || tally.refused > 0 || !accepted) {
-    if (options.json) printLine(jsonText({ ...summary, imported: null }));
-    if (!options.dryRun) process.stderr.write(`${refusal(tally, proofs)}\n`);
-    return tally.refused === 0 && proved ? 0 : 1;
+const POLL_MS = 300;
+const ERRORS_MAX = 1_000;
+
+export async function runImport(file: string, command: ImportCommand): Promise<number> {
+  const options = await readOptions(command);
+  const checked = await settled(command, await upload(command, file, options), 'checking');
+  const errors = await refusedRows(command, checked);
+  const { summary } = checked;
+  if (!summary) throw new Failure('bad_setting', `the import ${checked.id} is ${checked.state}`);
+  if (!command.json) printLine(summaryText(checked, summary));
+  const shown = outputOf(checked, errors);
+  const contradicting = summary.wallets.failed;
+  const accepted = contradicting === 0 || command.acceptUnproved !== undefined;
+  if (command.dryRun || checked.state === 'refused' || !accepted) {
+    if (command.json) printLine(jsonText({ ...shown, imported: null }));
+    if (!command.dryRun) process.stderr.write(`${refusal(checked, contradicting)}\n`);
+    return checked.state !== 'refused' && contradicting === 0 ? 0 : 1;
   }
-  if ((await versionOf(file)) !== version)
-    throw new Failure(
-      'bad_setting',
-      `${file} was changed since it was checked; repeat the command`,
-    );
-  const reason = proved ? undefined : options.acceptUnproved;
-  const imported = await recordAll(options, read(), reason, tally.lines);
+  const started = checked.state === 'ready' ? await record(command, checked.id) : checked;
+  const ended = await settled(command, started, 'recording');
+  if (ended.state !== 'done')
+    throw new Failure('bad_setting', `the import ${ended.id} is ${ended.state}`);
+  const { recorded, known, refused } = ended;
+  await refusedRows(command, ended);
   printLine(
-    options.json
-      ? jsonText({ ...summary, imported })
-      : `Imported: ${imported.recorded} recorded, ${imported.known} known, ` +
-          `${imported.refused} refused`,
+    command.json
+      ? jsonText({ ...shown, imported: { recorded, known, refused } })
+      : `Imported: ${recorded} recorded, ${known} known, ${refused} refused`,
   );
-  return imported.refused === 0 ? 0 : 1;
+  return refused === 0 ? 0 : 1;
 }
 
-function refusal({ refused }: Tally, { wallets }: WalletProofs): string {
-  if (refused > 0)
+function outputOf(one: Import, errors: object[]) {
+  const { id, state, lines, skipped, to_record, known, refused, ignored_columns, summary } = one;
+  const counts = { lines, skipped, to_record, known, refused };
+  return { id, state, ...counts, ...summary, errors, ignored_columns };
+}
+
+function refusal({ state, refused }: Import, contradicting: number): string {
+  if (state === 'refused')
     return `Nothing was recorded: mend or remove the ${refused} refused lines, and repeat`;
   return (
-    `Nothing was recorded: the balances of ${wallets.failed} wallets contradict the file; ` +
+    `Nothing was recorded: the balances of ${contradicting} wallets contradict the file; ` +
     'mend it, or record it with --accept-unproved <reason>'
   );
 }
 
-/** Size and time of the last change. */
-async function versionOf(file: string): Promise<string> {
-  const found = await stat(file).catch(() => undefined);
-  if (found?.isFile()) return `${found.size} ${found.mtimeMs}`;
-  throw new Failure('bad_setting', `${file} is no file that can be read`);
+/** Those of the mapping file, over which the options of the command stand. */
+async function readOptions(command: ImportCommand): Promise<object> {
+  const file = command.mapping === undefined ? {} : await readMapping(command.mapping);
+  const named = Object.entries(READING).flatMap(([option, name]) => {
+    const value = command[option as keyof typeof READING];
+    return value === undefined ? [] : [[name, value]];
+  });
+  const map = { ...file.map, ...pairsOf('--map', command.map) };
+  const set = { ...file.set, ...pairsOf('--set', command.set) };
+  return { ...file, map, set, ...Object.fromEntries(named) };
 }
 
-async function* linesOf(
-  file: string,
-  { format, delimiter }: Options,
-  mapping: Mapping,
-): AsyncGenerator<Line> {
-  const kind = format ?? /\.(csv|ndjson|jsonl)$/i.exec(file)?.[1]?.toLowerCase();
-  if (kind === undefined)
-    throw new Failure('bad_setting', `${file}: name its --format, csv or ndjson`);
-  const chunks: AsyncIterable<string> = createReadStream(file, { encoding: 'utf8' });
-  const rows = kind === 'csv' ? csvRows(chunks, delimiter) : ndjsonRows(chunks);
-  for await (const row of rows) yield mapping.toLine(row);
+type MappingFile = { map?: object; set?: object };
+
+async function readMapping(path: string): Promise<MappingFile> {
+  const text = await readFile(path, 'utf8').catch(() => {
+    throw new Failure('bad_setting', `${path} cannot be read`);
+  });
+  const document = tryParseJson(text);
+  if (document && typeof document === 'object' && !Array.isArray(document)) return document;
+  const form = '{"map": {"amount": "value"}, "set": {…}, "values": {"kind": {…}}, …}';
+  throw new Failure('bad_setting', `${path} is not of the form ${form}`);
 }
 
-/** Has the daemon check every line; adds up what it would record. */
-async function checkAll(options: Options, lines: AsyncGenerator<Line>) {
-  const tally = makeTally();
-  const movements = makeMovements();
-  const seen = makeSeenLines();
-  const refuse = (line: number, problem: Problem) => {
-    if (tally.refuse(line, problem)) showError(line, problem);
-  };
-  for (;;) {
-    const sent: Extract<Line, { text: string }>[] = [];
-    const take = (line: Line): string | undefined => {
-      tally.lines++;
-      if ('problem' in line) refuse(line.line, line.problem);
-      else {
-        const result = seen.add(line.transaction, line.text);
-        if (result === 'new') {
-          sent.push(line);
-          return line.text;
-        }
-        if (result === 'repeated') tally.known++;
-        else refuse(line.line, DIFFERS);
-      }
-      return undefined;
-    };
-    const chunk = await nextChunk(lines, take);
-    if (chunk.texts.length > 0)
-      for await (const answer of answersOf(options, '?dry_run=true', chunk.texts)) {
-        const line = sent[(answer.line ?? 0) - 1];
-        if (!line) continue;
-        if (answer.result === 'refused') refuse(line.line, answer.problem ?? { code: 'internal' });
-        else if (answer.result === 'known') tally.known++;
-        else addEffects({ tally, movements }, line, answer.effects ?? []);
-      }
-    showProgress(`${tally.lines} lines checked …`);
-    if (chunk.ended) return { tally, movements };
-  }
-}
-
-const DIFFERS = {
-  code: 'conflict',
-  detail: 'an earlier line names the same transaction and differs; keep one of them',
-};
-
-function addEffects(
-  { tally, movements }: { tally: Tally; movements: Movements },
-  { line, kind, occurredAt }: Extract<Line, { text: string }>,
-  effects: readonly { account: string; amount: string }[],
-): void {
-  const at = parseInstant(occurredAt) ?? 0;
-  tally.record(kind, at);
-  for (const effect of effects) {
-    const amount = BigInt(effect.amount);
-    tally.move(effect.account, amount);
-    const [, addr] = /^wallet:(.*)$/.exec(effect.account) ?? [];
-    if (addr !== undefined) movements.add(addr, { at, amount, line });
-  }
-}
-
-/** Reports every line; what the daemon knows already is not recorded again. */
-async function recordAll(
-  options: Options,
-  lines: AsyncGenerator<Line>,
-  unproved: string | undefined,
-  total: number,
-) {
-  const query = unproved === undefined ? '' : `?unproved=${encodeURIComponent(unproved)}`;
-  const counts = { recorded: 0, known: 0, refused: 0 };
-  let done = 0;
-  for (;;) {
-    const sent: number[] = [];
-    const chunk = await nextChunk(lines, (line) => {
-      if ('problem' in line) return undefined;
-      sent.push(line.line);
-      return line.text;
+/** Of `field=column`, comma-separated. */
+function pairsOf(option: string, texts: readonly string[] = []): Record<string, string> {
+  const pairs = texts
+    .flatMap((text) => text.split(','))
+    .map((text) => {
+      const at = text.indexOf('=');
+      if (at > 0) return [text.slice(0, at).trim(), text.slice(at + 1).trim()] as const;
+      throw new Failure('bad_setting', `${option} ${text}: write field=value`);
     });
-    if (chunk.texts.length > 0)
-      for await (const { line = 0, result, problem } of answersOf(options, query, chunk.texts)) {
-        if (result === undefined) continue;
-        counts[result]++;
-        if (result === 'refused') showError(sent[line - 1] ?? 0, problem ?? { code: 'internal' });
-      }
-    done += chunk.texts.length;
-    showProgress(`${done} of ${total} lines recorded …`);
-    if (chunk.ended) {
-      clearProgress();
-      return counts;
-    }
-  }
+  return Object.fromEntries(pairs);
 }
 
-/** The texts of the next lines that `take` lets pass. */
-async function nextChunk(
-  lines: AsyncGenerator<Line>,
-  take: (line: Line) => string | undefined,
-): Promise<{ texts: string[]; ended: boolean }> {
-  const texts: string[] = [];
-  let length = 0;
-  while (texts.length < LINES_MAX && length < LENGTH_MAX) {
-    const { value, done } = await lines.next();
-    if (done) return { texts, ended: true };
-    const text = take(value);
-    if (text === undefined) continue;
-    texts.push(text);
-    length += text.length;
-  }
-  return { texts, ended: false };
+async function upload(remote: Remote, file: string, options: object): Promise<Import> {
+  const found = await stat(file).catch(() => undefined);
+  if (!found?.isFile()) throw new Failure('bad_setting', `${file} is no file that can be read`);
+  if (found.size === 0) throw new Failure('bad_setting', `${file} is empty`);
+  showProgress(`sending ${found.size} bytes …`);
+  const query = { file_name: basename(file), options: jsonText(options) };
+  const path = withQuery('/api/imports', query);
+  return read(await sendFile(remote, path, createReadStream(file)));
 }
 
-/** @throws Failure `bad_setting` when the daemon did not take all lines */
-async function* answersOf(
-  options: Options,
-  query: string,
-  texts: readonly string[],
-): AsyncGenerator<Answered> {
-  const path = `/api/operations${query}`;
-  const body = Readable.from(texts.map((text) => `${text}\n`));
-  let answered = 0;
-  let problem: Problem | null | undefined;
-  const sent = { path, type: 'application/x-ndjson', body };
-  for await (const answer of streamToDaemon<Answered>(options, sent)) {
-    if (answer.line === undefined) problem = answer.problem;
-    else {
-      answered++;
-      yield answer;
-    }
-  }
-  if (answered === texts.length && !problem) return;
-  const why = problem ? (problem.detail ?? problem.code) : 'the daemon closed the connection';
-  throw new Failure('bad_setting', `stopped early: ${why}; repeat the command, it continues`);
+async function record(command: ImportCommand, id: string): Promise<Import> {
+  const { acceptUnproved: reason } = command;
+  const body = reason === undefined ? {} : { reason };
+  return read(
+    await callDaemon(command, { method: 'POST', path: `/api/imports/${id}/record`, body }),
+  );
 }
 
-function showError(line: number, { code, detail }: Problem): void {
+/** The import when it is no longer in that state. */
+async function settled(
+  remote: Remote,
+  first: Import,
+  state: 'checking' | 'recording',
+): Promise<Import> {
+  let one = first;
+  while (one.state === state) {
+    const [done, of] =
+      state === 'checking'
+        ? [one.checked, one.lines]
+        : [one.recorded + one.known + one.refused, one.lines];
+    showProgress(`${done} of ${of} lines ${state === 'checking' ? 'checked' : 'recorded'} …`);
+    await pause(POLL_MS);
+    one = read(await callDaemon(remote, { method: 'GET', path: `/api/imports/${one.id}` }));
+  }
   clearProgress();
-  process.stderr.write(`line ${line}: ${code}${detail ? `: ${detail}` : ''}\n`);
+  return one;
+}
+
+/** Names them, at most a thousand. */
+async function refusedRows(remote: Remote, { id, refused }: Import) {
+  const errors: { line: number; code: string; detail?: string }[] = [];
+  if (refused === 0) return errors;
+  for await (const page of pagesOf<ImportRow>(remote, `/api/imports/${id}/rows?result=refused`)) {
+    for (const { line, problem } of page) {
+      const { code = 'internal', detail = null } = problem ?? {};
+      errors.push({ line, code, ...(detail === null ? {} : { detail }) });
+      process.stderr.write(`line ${line}: ${code}${detail === null ? '' : `: ${detail}`}\n`);
+    }
+    if (errors.length >= ERRORS_MAX) return errors;
+  }
+  return errors;
+}
+
+function read(text: string): Import {
+  return parseJson(text) as Import;
 }

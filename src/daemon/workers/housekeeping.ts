@@ -5,6 +5,7 @@
 import type { Db } from '../../db/connect.ts';
 import { forgetDaemons } from '../../db/leases.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
+import { pruneImports } from '../../imports/imports.ts';
 import { pruneAudit } from '../../keys/keys.ts';
 import { deleteFinished, deletePollMinutes } from '../../observer/observer.ts';
 import { pruneUsage } from '../../operations/operations.ts';
@@ -48,6 +49,7 @@ export function housekeepingWorker(deps: {
       await dropResolvedCandidates(db);
       await repeat(signal, () => deleteFinished(db, now - ABSENT_MS, TARGETS_MAX));
       await repeat(signal, () => webhooks.removeDeleted(daysAgo(keep.deliveries)));
+      await repeat(signal, () => pruneImports(db, now));
       await repeat(signal, () => pruneAudit(db, daysAgo(keep.audit)));
       return done ? undefined : now + LOCKED_RETRY_MS;
     },

@@ -6,6 +6,7 @@ import { type Counts, readCounts } from '../../api/api.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Imports } from '../../imports/imports.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -54,6 +55,7 @@ interface Deps {
   daemon: Daemon;
   outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
+  imports: Pick<Imports, 'runOnce'>;
   heartbeat: Heartbeat;
   metrics: Metrics;
   /** Notified when events were numbered. */
@@ -74,6 +76,7 @@ export function makeWorkers(deps: Deps): Worker[] {
 function stageWorkers(deps: Deps): Worker[] {
   return [
     operationsWorker(deps),
+    importsWorker(deps),
     ...reconciliationWorkers(deps),
     ...publishingWorkers(deps),
     ...reportWorkers(deps),
@@ -152,6 +155,15 @@ function operationsWorker({ operations, wake }: Deps): Worker {
       if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
       return undefined;
     },
+  };
+}
+
+function importsWorker({ imports }: Deps): Worker {
+  return {
+    name: 'imports',
+    intervalMs: 1_000,
+    timeoutMs: 60_000,
+    pass: (now, signal) => imports.runOnce(now, signal),
   };
 }
 

@@ -1,16 +1,5 @@
 /** The ledger: accounts, transactions with their entries, and the trial balance. */
-import {
-  amount,
-  digits,
-  flag,
-  id,
-  instant,
-  list,
-  nullable,
-  object,
-  oneOf,
-  text,
-} from '../fields.ts';
+import { amount, digits, id, instant, list, nullable, object, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
 
 export const TRANSACTION_KINDS = [
@@ -105,22 +94,3 @@ export const trialBalance = resource(
   },
   { filters: { as_of: instant(), known_at: instant() } },
 );
-
-/** Since when, and with what balance, a wallet is known. */
-const opening = resource('Opening', {
-  addr: text(),
-  opening: nullable(amount('Null without an opening')),
-  opened_at: nullable(
-    instant('The observation that the opening rests on; what took effect before is part of it'),
-  ),
-  known_since: nullable(
-    instant('Where the opening stands: before opened_at when older entries moved it'),
-  ),
-  observed_at: nullable(instant()),
-  drift: amount('Sum of its open drifts'),
-});
-
-export const openings = resource('Openings', {
-  data: list(object(opening)),
-  posting: flag('True while reported operations are not posted'),
-});

@@ -3,6 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
+import { makeSchedule, type Schedule } from '../../../src/daemon/workers/schedule.ts';
+import { makeWakeUps } from '../../../src/daemon/workers/wake-up.ts';
 import { openingId, requestPosting } from '../../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../../src/operations/operations.ts';
 import { openApi, startServer, type TestApi } from '../../api/rig.ts';
@@ -17,16 +19,18 @@ export function useImports() {
     folder: string;
     env: NodeJS.ProcessEnv;
     server: Awaited<ReturnType<typeof startServer>>;
+    schedule: Schedule;
   };
   beforeAll(async () => {
     rig.database = await createDatabase();
-    rig.api = await openApi(rig.database.db);
+    Object.assign(rig, await openWithWorker(rig.database.db));
     rig.server = await startServer(rig.api.api);
     rig.folder = await mkdtemp(join(tmpdir(), 'tallyhook-import-'));
     const key = await rig.api.keyFor('manage', 'read');
     rig.env = { TALLYHOOK_URL: rig.server.url, TALLYHOOK_KEY: key };
   });
   afterAll(async () => {
+    await rig.schedule?.stop();
     await rig.server?.close();
     await rm(rig.folder, { recursive: true, force: true });
     await rig.database?.drop();
@@ -67,4 +71,21 @@ export function useImports() {
       return rows[0]?.n ?? 0;
     },
   });
+}
+
+/** The worker of a daemon that does it, which the API wakes. */
+async function openWithWorker(db: TestDatabase['db']) {
+  const wakeUps = makeWakeUps();
+  const api = await openApi(db, (deps) => ({ ...deps, wake: wakeUps.wake }));
+  const { imports, clock, log, metrics } = api;
+  const schedule = makeSchedule({
+    workers: [{ name: 'imports', intervalMs: 1_000, pass: imports.runOnce }],
+    clock,
+    log,
+    metrics,
+    wakeUps,
+    passTimeoutMs: 60_000,
+  });
+  schedule.start();
+  return { api, schedule };
 }

@@ -60,6 +60,23 @@ export const ENDS: Record<string, Line> = {
   fee_rules: { grows: 'a change of the setting ledger.fee_mode', end: 'kept' },
   feed: { grows: 'the feed and each reader of ours', end: 'bounded' },
   freezes: { grows: 'a freeze', end: 'kept' },
+  import_movements: {
+    grows: 'an account that a new row of an import moves',
+    end: 'deleted',
+    by: 'housekeeping, a month after the end of the import',
+  },
+  import_rows: {
+    grows: 'a row of a file',
+    end: 'deleted',
+    by: 'housekeeping, a month after the end of the import',
+    churns: true,
+  },
+  imports: {
+    grows: 'a file that was imported, which is kept',
+    end: 'deleted',
+    by: 'the upload, when its file does not arrive or another import goes on',
+    churns: true,
+  },
   installation: { grows: 'a stored setting', end: 'bounded' },
   key_usage: { grows: 'a key and hour with a limit', end: 'deleted', by: 'housekeeping, 2 days' },
   keys: { grows: 'a key; operations and the audit name it', end: 'kept' },

@@ -5,11 +5,10 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Instant } from '../../../kernel/clock.ts';
-import { Failure, problemOf } from '../../../kernel/errors.ts';
+import { Failure, must, problemOf } from '../../../kernel/errors.ts';
 import { canonicalJson, type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import {
-  type Checked,
   NO_FIELDS,
   operationRow,
   REPORTS_MAX,
@@ -36,19 +35,6 @@ import {
   textInput,
   txHashInput,
 } from '../../http/schemas.ts';
-
-const query = z.strictObject({
-  dry_run: z.enum(['true', 'false']).optional().openapi({
-    description: 'true: answers a stream the same and with the effects, but records nothing',
-  }),
-  unproved: textInput(1_000)
-    .optional()
-    .openapi({
-      description:
-        'Why the reports of a stream are recorded without a balance proof; audited, and kept in ' +
-        'the evidence of each',
-    }),
-});
 
 const showOperation = shower(operation);
 const showResult = shower(reportResult);
@@ -78,7 +64,7 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       `${LINES_MAX} lines of at most ${LINE_MAX} bytes. A repeated report is answered as known. ` +
       'The reports of an array or stream are checked one by one. A stream is answered by one ' +
       'ReportResult per line and a last line with a summary.',
-    request: z.object({ query }),
+    request: z.object({ query: z.strictObject({}) }),
     content: {
       'application/json': { schema: z.union([reportInput, z.array(reportInput)]) },
       [NDJSON]: { schema: z.string() },
@@ -94,9 +80,8 @@ export function addReportedOperations(router: Router, deps: Deps): void {
       201: json('The recorded operation', schemaOf(operation)),
       ...problemsOf('post', true, { 429: 'Too many streams are open; see Retry-After' }),
     },
-    async handle({ query: { dry_run, unproved } }, c, caller, audit) {
+    async handle(_, c, caller, audit) {
       if (!caller) throw new Failure('unauthorized');
-      const dryRun = dry_run === 'true';
       const type = bodyType(c);
       if (type === NDJSON) {
         const body = bodyOf(c.req);
@@ -106,11 +91,8 @@ export function addReportedOperations(router: Router, deps: Deps): void {
         const ended = () => {
           streams--;
         };
-        const by = { ...caller, unproved };
-        return answerStream(c, deps, { body, by, audit, dryRun, ended });
+        return answerStream(c, deps, { body, by: caller, audit, ended });
       }
-      if (dryRun || unproved !== undefined)
-        throw new Failure('invalid_request', 'dry_run and unproved are only for a stream');
       if (type !== 'application/json')
         throw new Failure('unsupported_media_type', `send application/json or ${NDJSON}`);
       return answerDocument(c, deps, caller, audit);
@@ -161,27 +143,13 @@ async function recordArray(deps: Deps, document: readonly Json[], caller: Caller
 /** A parsed document, or the reason why it could not be parsed. */
 type Parsed = Json | Failure;
 
-type Reporting = Caller & { unproved?: string | undefined };
-
 /** Records a batch; each report is checked on its own. Results are in the order of the input. */
 async function record(
   { reportedOperations, clock, wake }: RecordDeps,
   documents: readonly Parsed[],
-  by: Reporting,
+  by: Caller,
 ): Promise<Reported[]> {
-  return each(documents, clock.now(), async (reports) => {
-    const results = await reportedOperations.report(reports, by);
-    wake('ledger', 'observer', 'sequencer', 'webhooks');
-    return results;
-  });
-}
-
-/** The results of documents, in their order; `work` gets those that are reports. */
-async function each<R>(
-  documents: readonly Parsed[],
-  now: Instant,
-  work: (reports: Report[]) => Promise<R[]>,
-): Promise<(R | { result: 'refused'; failure: Failure })[]> {
+  const now = clock.now();
   const read = documents.map((document): Report | Failure => {
     try {
       return document instanceof Failure ? document : readReport(document, now);
@@ -191,14 +159,15 @@ async function each<R>(
     }
   });
   const reports = read.flatMap((report) => (report instanceof Failure ? [] : report));
-  const results = (await work(reports)).values();
+  const results = (await reportedOperations.report(reports, by)).values();
+  wake('ledger', 'observer', 'sequencer', 'webhooks');
   return read.map((report) => {
     if (report instanceof Failure) return { result: 'refused', failure: report };
-    return results.next().value as R;
+    return must(results.next().value, 'result of a report');
   });
 }
 
-function resultOf(line: number, reported: Reported | Checked): Row<typeof reportResult> {
+function resultOf(line: number, reported: Reported): Row<typeof reportResult> {
   const { result } = reported;
   const base = { line, result, operationId: null, state: null, problem: null };
   if (result === 'refused') {
@@ -207,29 +176,21 @@ function resultOf(line: number, reported: Reported | Checked): Row<typeof report
     const operationId = typeof id === 'string' ? id : null;
     return { ...base, operationId, problem: problemOf(failure) };
   }
-  if ('effects' in reported) return { ...base, effects: reported.effects };
   const { id: operationId, state } = reported.operation;
   return { ...base, operationId, state };
 }
 
 interface Stream {
   body: ReadableStream<Uint8Array> | null;
-  by: Reporting;
+  by: Caller;
   audit: AuditWork;
-  dryRun: boolean;
   ended: () => void;
 }
 
 /** Records lines in batches and answers each; the results held are bounded by LINES_MAX. */
-function answerStream(c: Context, deps: Deps, stream: Stream): Response {
-  const { body, by, audit, dryRun, ended } = stream;
-  const { reportedOperations, clock } = deps;
+function answerStream(c: Context, deps: Deps, { body, by, audit, ended }: Stream): Response {
   const bounds = { lineBytesMax: LINE_MAX, linesMax: LINES_MAX, size: REPORTS_MAX };
   const tally = { recorded: 0, known: 0, refused: 0 };
-  const work = (documents: Parsed[]): Promise<(Reported | Checked)[]> =>
-    dryRun
-      ? each(documents, clock.now(), (reports) => reportedOperations.check(reports, by))
-      : record(deps, documents, by);
   return answerLines(c, deps, {
     ended,
     summary: () => ({ lines: tally.recorded + tally.known + tally.refused, ...tally }),
@@ -237,7 +198,7 @@ function answerStream(c: Context, deps: Deps, stream: Stream): Response {
       if (!body) return;
       const run = async () => {
         for await (const lines of batchesOf(body, bounds, stop)) {
-          const results = await work(lines.map(parseLine));
+          const results = await record(deps, lines.map(parseLine), by);
           write(
             results.map((reported, n) => {
               tally[reported.result]++;
@@ -246,7 +207,7 @@ function answerStream(c: Context, deps: Deps, stream: Stream): Response {
           );
         }
       };
-      await (dryRun ? run() : audit({ reports: 'a stream', reason: by.unproved }, run));
+      await audit({ reports: 'a stream' }, run);
     },
   });
 }
@@ -336,7 +297,7 @@ type Members = { tx_app_no?: bigint | undefined; tx_log_no?: bigint; tx_hash?: s
 const AHEAD_MAX_MS = 300_000;
 
 /** @throws Failure `invalid_request` with the invalid fields */
-function readReport(document: Json, now: Instant): Report {
+export function readReport(document: Json, now: Instant): Report {
   const read = reportInput.safeParse(document);
   if (!read.success) throw invalidRequest(errorsOf(read.error));
   const { data } = read;

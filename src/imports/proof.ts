@@ -7,8 +7,14 @@
  * balance must never be negative. What took effect later must add up to what the observations show
  * beyond the ledger, which is the drift.
  */
-import type { Instant } from '../../kernel/clock.ts';
-import type { Movement } from './movements.ts';
+import type { Instant } from '../kernel/clock.ts';
+
+/** A change of the balance of a wallet; `line` is absent for one that the ledger has already. */
+export interface Movement {
+  at: Instant;
+  amount: bigint;
+  line?: number;
+}
 
 /** What the daemon knows of a wallet. */
 export interface Known {
@@ -37,13 +43,6 @@ export type Proof =
   | { verdict: 'contradicted'; opening: bigint; moved: bigint; drift: bigint; line: number }
   /** Nothing is observed; the opening must be at least that. */
   | { verdict: 'unobserved'; least: bigint };
-
-/** What was proved of all wallets that a file touches. */
-export interface WalletProofs {
-  wallets: { touched: number; proved: number; unobserved: number; failed: number };
-  /** The first of those that fail. */
-  failed: FailedProof[];
-}
 
 export type FailedProof = { addr: string } & Record<string, string | number>;
 

@@ -1,6 +1,6 @@
 /** The rule of the balance proof, as a table. */
 import { describe, expect, it } from 'vitest';
-import { type Known, proveWallet } from '../../../src/cli/import/proof.ts';
+import { type Known, proveWallet } from '../../src/imports/proof.ts';
 
 const OPENED = 100;
 const known = (change: Partial<Known> = {}): Known => ({

@@ -1,0 +1,419 @@
+/** Reads and writes imports and their rows. */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { columnsOf } from '../db/rows.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
+import type {
+  ImportState,
+  imported,
+  importRow,
+  RowResult,
+} from '../resources/operations/import.ts';
+import type { Row } from '../resources/resource.ts';
+import type { FailedProof, Movement } from './proof.ts';
+import { imports } from './tables.ts';
+
+/** An import as it is stored. */
+export type Import = Row<typeof imported> & {
+  fingerprint: string;
+  provedAccount: string;
+};
+export type ImportRow = Row<typeof importRow>;
+export type Summary = NonNullable<Import['summary']>;
+
+export async function insertStaging(
+  { sql }: Queryable,
+  row: Pick<Import, 'id' | 'owner' | 'keyId' | 'fileName' | 'options' | 'createdAt'>,
+): Promise<void> {
+  const { id, owner, keyId, fileName, options, createdAt } = row;
+  await sql`
+    insert into tallyhook.imports (id, owner, key_id, file_name, options, created_at, state)
+    values (${id}, ${owner}, ${keyId}, ${fileName}, ${asJson(options)}::jsonb,
+      ${isoText(createdAt)}, 'staging')`;
+}
+
+export interface StagedRow {
+  n: number;
+  line: number;
+  report: string | null;
+  problem: { code: string; detail: string } | null;
+}
+
+/** Rows that cannot be read are refused already. */
+export async function insertRows(
+  { sql }: Queryable,
+  importId: string,
+  rows: readonly StagedRow[],
+): Promise<void> {
+  await sql`
+    insert into tallyhook.import_rows (import_id, n, line, report, problem, result)
+    select ${importId}, n, line, report, problem, case when report is null then 'refused' end
+    from jsonb_to_recordset(${asJson(rows)}::jsonb)
+      as x(n int, line int, report text, problem jsonb)`;
+}
+
+/** Removes an import whose file did not arrive whole, or that another one continues. */
+export async function removeStaged(tx: Tx, id: string): Promise<void> {
+  await tx.sql`delete from tallyhook.import_rows where import_id = ${id}`;
+  await tx.sql`delete from tallyhook.imports where id = ${id} and state = 'staging'`;
+}
+
+/** The import of this fingerprint that has not ended, locked. */
+export async function lockGoing(tx: Tx, fingerprint: string): Promise<Import | undefined> {
+  const [found] = await tx.sql<Import[]>`
+    select ${columnsOf(tx.sql, imports)} from tallyhook.imports
+    where fingerprint = ${fingerprint} and state in ('checking', 'recording', 'ready', 'refused')
+    for update`;
+  return found;
+}
+
+/** The file has arrived: its rows are checked from then on. */
+export async function markStaged(
+  tx: Tx,
+  id: string,
+  file: Pick<
+    Import,
+    'sha256' | 'fingerprint' | 'bytes' | 'lines' | 'skipped' | 'refused' | 'ignoredColumns'
+  >,
+): Promise<Import> {
+  const { refused, ignoredColumns, ...rest } = file;
+  const [row] = await tx.sql<Import[]>`
+    update tallyhook.imports set state = 'checking', sha256 = ${rest.sha256},
+      fingerprint = ${rest.fingerprint}, bytes = ${rest.bytes}, lines = ${rest.lines},
+      skipped = ${rest.skipped}, refused = ${refused}, checked = ${refused},
+      ignored_columns = ${ignoredColumns as string[]}::text[]
+    where id = ${id} returning ${columnsOf(tx.sql, imports)}`;
+  return must(row, 'staged import');
+}
+
+/** Has all rows checked and proved again, since other writes may be known by now. */
+export async function checkAgain(tx: Tx, id: string): Promise<Import> {
+  const { sql } = tx;
+  await sql`delete from tallyhook.import_movements where import_id = ${id}`;
+  await sql`
+    update tallyhook.import_rows set result = null, problem = null, operation_id = null
+    where import_id = ${id} and report is not null`;
+  const [row] = await sql<Import[]>`
+    with unreadable as (
+      select count(*)::int as n from tallyhook.import_rows
+      where import_id = ${id} and report is null)
+    update tallyhook.imports set state = 'checking', checked = u.n, refused = u.n, to_record = 0,
+      known = 0, proved_account = '', summary = null, checked_at = null
+    from unreadable u where id = ${id} returning ${columnsOf(sql, imports)}`;
+  return must(row, 'import');
+}
+
+export async function findImport(db: Queryable, id: string): Promise<Import | undefined> {
+  const [found] = await db.sql<Import[]>`
+    select ${columnsOf(db.sql, imports)} from tallyhook.imports where id = ${id}`;
+  return found;
+}
+
+interface Page<T> {
+  after: T | undefined;
+  limit: number;
+}
+
+/** Newest first. */
+export function listImports(
+  { sql }: Queryable,
+  { state, after, limit }: Page<string> & { state?: ImportState | undefined },
+): Promise<Import[]> {
+  return sql<Import[]>`
+    select ${columnsOf(sql, imports)} from tallyhook.imports
+    where true ${state === undefined ? sql`` : sql`and state = ${state}`}
+      ${after === undefined ? sql`` : sql`and id < ${after}`}
+    order by id desc limit ${limit}`;
+}
+
+/** In the order of the file. */
+export async function listRows(
+  { sql }: Queryable,
+  id: string,
+  { result, after, limit }: Page<bigint> & { result?: RowResult | undefined },
+): Promise<ImportRow[]> {
+  return sql<ImportRow[]>`
+    select n, line, result, operation_id, problem, report::jsonb as report
+    from tallyhook.import_rows
+    where import_id = ${id} ${result === undefined ? sql`` : sql`and result = ${result}`}
+      ${after === undefined ? sql`` : sql`and n > ${after.toString()}::int`}
+    order by n limit ${limit}`;
+}
+
+/** The import that waits longest for work, which no other daemon gets until then. */
+export async function claimImport(
+  db: Queryable,
+  now: Instant,
+  until: Instant,
+): Promise<Import | undefined> {
+  const [claimed] = await db.sql<Import[]>`
+    update tallyhook.imports set lease_until = ${isoText(until)}
+    where id = (select id from tallyhook.imports
+      where state in ('checking', 'recording')
+        and (lease_until is null or lease_until <= ${isoText(now)})
+      order by lease_until nulls first, id limit 1 for update skip locked)
+    returning ${columnsOf(db.sql, imports)}`;
+  return claimed;
+}
+
+/** Others may work on it from then on. */
+export async function releaseImport(db: Queryable, id: string, at: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.imports set lease_until = ${isoText(at)} where id = ${id}`;
+}
+
+/** Changes the state, unless it is another one by now. */
+export async function moveImport(
+  db: Queryable,
+  id: string,
+  from: readonly ImportState[],
+  to: ImportState,
+  { now, reason = null }: { now: Instant; reason?: string | null },
+): Promise<Import | undefined> {
+  const at = isoText(now);
+  const ends = to === 'done' || to === 'cancelled';
+  const [moved] = await db.sql<Import[]>`
+    update tallyhook.imports set state = ${to}, reason = coalesce(${reason}, reason),
+      finished_at = ${ends ? at : null},
+      checked_at = case when state = 'checking' then ${at} else checked_at end
+    where id = ${id} and state = any(${from as ImportState[]}::text[])
+    returning ${columnsOf(db.sql, imports)}`;
+  return moved;
+}
+
+/** A row that has a report. */
+export interface ReportRow {
+  n: number;
+  line: number;
+  report: string;
+}
+
+/** The next rows with this result; those without one are not checked. */
+export async function nextRows(
+  { sql }: Queryable,
+  id: string,
+  result: 'new' | null,
+  limit: number,
+): Promise<ReportRow[]> {
+  return sql<ReportRow[]>`
+    select n, line, report from tallyhook.import_rows
+    where import_id = ${id} and report is not null
+      and ${result === null ? sql`result is null` : sql`result = ${result}`}
+    order by n limit ${limit}`;
+}
+
+/** The first new rows before a row with these transactions, and those naming these operations. */
+export async function earlierRows(
+  { sql }: Queryable,
+  id: string,
+  of: { before: number; identities: readonly string[]; named: readonly string[] },
+): Promise<ReportRow[]> {
+  const rows = await sql<ReportRow[]>`
+    select n, line, report from tallyhook.import_rows where n in (
+      select min(n) from tallyhook.import_rows
+      where import_id = ${id} and result = 'new' and n < ${of.before}
+        and identity = any(${of.identities as string[]}::text[]) group by identity, report
+      union
+      select n from tallyhook.import_rows
+      where import_id = ${id} and result = 'new' and n < ${of.before}
+        and named is not null and named = any(${of.named as string[]}::text[]))
+      and import_id = ${id}
+    order by n`;
+  return rows;
+}
+
+/** What the check found of a row. */
+export interface CheckedRow {
+  n: number;
+  line: number;
+  result: RowResult;
+  problem: { code: string; detail: string | null } | null;
+  operationId: string | null;
+  identity: string | null;
+  named: string | null;
+  kind: string | null;
+  occurredAt: string | null;
+  /** By account. */
+  effects: readonly { account: string; amount: bigint }[];
+}
+
+/** Stores it of those that are not checked yet. */
+export async function saveChecked(
+  db: Queryable,
+  id: string,
+  rows: readonly CheckedRow[],
+): Promise<void> {
+  await db.sql`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, line int, result text,
+        problem jsonb, "operationId" text, identity text, named text, kind text,
+        "occurredAt" timestamptz, effects jsonb)
+    ), checked as (
+      update tallyhook.import_rows r set result = x.result, problem = x.problem,
+        operation_id = x."operationId", identity = x.identity, named = x.named, kind = x.kind,
+        occurred_at = x."occurredAt"
+      from x where r.import_id = ${id} and r.n = x.n and r.result is null
+      returning r.n, r.result
+    ), moved as (
+      insert into tallyhook.import_movements (import_id, n, line, account, at, amount)
+      select ${id}, x.n, x.line, lower(e.effect ->> 'account'), x."occurredAt",
+        (e.effect ->> 'amount')::numeric
+      from checked c join x on x.n = c.n cross join jsonb_array_elements(x.effects) as e(effect)
+    )
+    update tallyhook.imports i set checked = i.checked + c.n, known = i.known + c.known,
+      refused = i.refused + c.refused, to_record = i.to_record + c.new
+    from (select count(*)::int as n, count(*) filter (where result = 'known')::int as known,
+      count(*) filter (where result = 'refused')::int as refused,
+      count(*) filter (where result = 'new')::int as new from checked) c
+    where i.id = ${id}`;
+}
+
+/** What recording made of new rows. */
+export type RecordedRow = Pick<CheckedRow, 'n' | 'result' | 'problem' | 'operationId'>;
+
+export async function saveRecorded(
+  db: Queryable,
+  id: string,
+  rows: readonly RecordedRow[],
+): Promise<void> {
+  await db.sql`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, result text,
+        problem jsonb, "operationId" text)
+    ), saved as (
+      update tallyhook.import_rows r set result = x.result, problem = x.problem,
+        operation_id = x."operationId"
+      from x where r.import_id = ${id} and r.n = x.n and r.result = 'new'
+      returning r.result
+    )
+    update tallyhook.imports i set recorded = i.recorded + s.recorded,
+      known = i.known + s.known, refused = i.refused + s.refused
+    from (select count(*) filter (where result = 'recorded')::int as recorded,
+      count(*) filter (where result = 'known')::int as known,
+      count(*) filter (where result = 'refused')::int as refused from saved) s
+    where i.id = ${id}`;
+}
+
+/** The next accounts of wallets that new rows move. */
+export async function nextAccounts(
+  { sql }: Queryable,
+  id: string,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  // Each by one look into the index.
+  const rows = await sql<{ account: string }[]>`
+    with recursive found as (
+      (select account, 1 as place from tallyhook.import_movements
+        where import_id = ${id} and account > greatest(${after}, 'wallet:') order by 1 limit 1)
+      union all
+      select n.account, f.place + 1 from found f cross join lateral (
+        select account from tallyhook.import_movements
+        where import_id = ${id} and account > f.account order by 1 limit 1) n
+      where f.place < ${limit})
+    select account from found where account < 'wallet;'`;
+  return rows.map(({ account }) => account);
+}
+
+/** By account in the order of their times; at one instant the increases are one row. */
+export async function movementsOf(
+  { sql }: Queryable,
+  id: string,
+  accounts: readonly string[],
+): Promise<Map<string, Movement[]>> {
+  const rows = await sql<(Required<Movement> & { account: string })[]>`
+    select account, at, sum(amount) as amount, min(line) as line
+    from tallyhook.import_movements
+    where import_id = ${id} and account = any(${accounts as string[]}::text[])
+    group by account, at, amount < 0 order by account, at, amount < 0`;
+  const found = new Map<string, Movement[]>();
+  for (const { account, ...movement } of rows) {
+    const own = found.get(account);
+    if (own) own.push(movement);
+    else found.set(account, [movement]);
+  }
+  return found;
+}
+
+/** Adds the proofs of the accounts up to this one, unless another daemon has. */
+export async function saveProofs(
+  db: Queryable,
+  { id, provedAccount }: Import,
+  to: { account: string; wallets: Summary['wallets']; failed: readonly FailedProof[] },
+): Promise<void> {
+  const proofs = { wallets: to.wallets, failed: to.failed };
+  await db.sql`
+    update tallyhook.imports set proved_account = ${to.account},
+      summary = coalesce(summary, '{}') || ${asJson(proofs)}::jsonb
+    where id = ${id} and proved_account = ${provedAccount}`;
+}
+
+const ACCOUNTS_MAX = 100;
+
+/** What the new rows add up to. */
+export async function summarize(
+  { sql }: Queryable,
+  id: string,
+): Promise<Pick<Summary, 'period' | 'kinds' | 'accounts'>> {
+  const kinds = await sql<{ kind: string; n: number; first: Instant; last: Instant }[]>`
+    select kind, count(*)::int as n, min(occurred_at) as first, max(occurred_at) as last
+    from tallyhook.import_rows where import_id = ${id} and result = 'new' and kind is not null
+    group by kind order by min(n)`;
+  const accounts = await sql<{ account: string; movements: number; in: bigint; out: bigint }[]>`
+    select account, count(*)::int as movements,
+      coalesce(sum(amount) filter (where amount > 0), 0) as in,
+      coalesce(-sum(amount) filter (where amount < 0), 0) as out
+    from tallyhook.import_movements where import_id = ${id}
+    group by account order by sum(abs(amount)) desc, account limit ${ACCOUNTS_MAX}`;
+  const first = Math.min(...kinds.map((one) => one.first));
+  const last = Math.max(...kinds.map((one) => one.last));
+  return {
+    period: kinds.length === 0 ? null : { from: isoText(first), to: isoText(last) },
+    kinds: Object.fromEntries(kinds.map(({ kind, n }) => [kind, n])),
+    accounts: accounts.map((one) => ({ ...one, in: `${one.in}`, out: `${one.out}` })),
+  };
+}
+
+export async function saveSummary(db: Queryable, id: string, summary: Summary): Promise<void> {
+  await db.sql`
+    update tallyhook.imports set summary = coalesce(summary, '{}') || ${asJson(summary)}::jsonb
+    where id = ${id}`;
+}
+
+/** Ends what nobody goes on with, and what did not arrive. */
+export async function endIdle(db: Queryable, before: Instant, now: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.imports set state = 'cancelled', finished_at = ${isoText(now)}
+    where state in ('ready', 'refused') and checked_at < ${isoText(before)}`;
+}
+
+/** Removes some rows of imports that ended before; returns how many. */
+export async function removeRows(
+  { sql }: Queryable,
+  before: Instant,
+  limit: number,
+): Promise<number> {
+  const rows = await sql`
+    delete from tallyhook.import_rows r using (
+      select o.import_id, o.n from tallyhook.imports i cross join lateral (
+        select x.import_id, x.n from tallyhook.import_rows x where x.import_id = i.id
+        limit ${limit}) o
+      where i.finished_at < ${isoText(before)} limit ${limit}) old
+    where r.import_id = old.import_id and r.n = old.n`;
+  const movements = await sql`
+    delete from tallyhook.import_movements m using (
+      select o.place from tallyhook.imports i cross join lateral (
+        select x.ctid as place from tallyhook.import_movements x where x.import_id = i.id
+        limit ${limit}) o
+      where i.finished_at < ${isoText(before)} limit ${limit}) old
+    where m.ctid = old.place`;
+  return rows.count + movements.count;
+}
+
+/** Uploads that ended without their file, such as with their daemon. */
+export async function listAbandoned({ sql }: Queryable, before: Instant): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from tallyhook.imports
+    where state = 'staging' and created_at < ${isoText(before)} order by id limit 10`;
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,213 @@
+/** `/api/imports`: what a file becomes, step by step, and who goes on with it. */
+import { describe, expect, it } from 'vitest';
+import { makeImports, pruneImports } from '../../src/imports/imports.ts';
+import { openingId, requestPosting } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
+import { useApi } from './rig.ts';
+import { ADDR_B, aGive, aTransfer, iso } from './writes.ts';
+
+const api = useApi();
+const DAY = 86_400_000;
+const TYPE = { 'content-type': 'application/octet-stream' };
+
+type Row = Record<string, unknown>;
+const ndjson = (rows: readonly Row[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+const pathOf = (name: string, options: object = {}) =>
+  `/api/imports?${new URLSearchParams({ file_name: name, options: JSON.stringify(options) })}`;
+
+async function send(raw: string, more: { name?: string; options?: object; key?: string } = {}) {
+  const { name = 'history.ndjson', options, key } = more;
+  const call = { raw, headers: TYPE, ...(key === undefined ? {} : { key }) };
+  return (await api.call('POST', pathOf(name, options), call)).body;
+}
+/** All passes of the worker. */
+async function work(): Promise<void> {
+  await api.postAll();
+  while ((await api.imports.runOnce(api.clock.now())) !== undefined);
+}
+async function checked(rows: readonly Row[]) {
+  const { id } = await send(ndjson(rows));
+  await work();
+  return show(id);
+}
+const show = async (id: string) => (await api.call('GET', `/api/imports/${id}`)).body;
+const rowsOf = async (id: string) =>
+  (await api.call('GET', `/api/imports/${id}/rows?limit=500`)).body.data;
+const record = (id: string, body: object = {}) =>
+  api.call('POST', `/api/imports/${id}/record`, { body });
+const countOperations = async () =>
+  (await api.db.sql<{ n: number }[]>`select count(*)::int as n from tallyhook.operations`)[0]?.n ??
+  0;
+const countRows = async () => {
+  const [found] = await api.db.sql<{ n: number }[]>`
+    select (select count(*) from tallyhook.import_rows)::int
+      + (select count(*) from tallyhook.imports)::int as n`;
+  return found?.n;
+};
+
+async function open(addr: string, balance: bigint, at: number): Promise<void> {
+  const request = {
+    id: openingId(addr),
+    kind: 'opening' as const,
+    account: accountOfWallet(addr),
+    counter: 'opening',
+    amount: balance,
+    effectiveAt: at,
+    effectiveBasis: 'observed',
+    requestedBy: 'reconciler',
+    seen: { at, version: 0n },
+  };
+  await api.db.begin((tx) => requestPosting(tx, request, api.clock.now()));
+}
+
+describe('An import', () => {
+  it('is checked, and recorded by its last step alone, which a dry run does without', async () => {
+    const before = await countOperations();
+    const one = await checked([aGive({ reference: 'order 1' }), aGive()]);
+    expect(one).toMatchObject({ state: 'ready', lines: 2, to_record: 2, recorded: 0 });
+    expect(await countOperations()).toBe(before);
+    expect((await record(one.id)).body).toMatchObject({ state: 'recording' });
+    await work();
+    expect(await show(one.id)).toMatchObject({ state: 'done', recorded: 2, known: 0, refused: 0 });
+    const [first] = await rowsOf(one.id);
+    expect(first).toMatchObject({ line: 1, result: 'recorded', problem: null });
+    const made = await api.call('GET', `/api/operations/${first?.operation_id}`);
+    expect(made.body).toMatchObject({
+      source: 'report',
+      reference: 'order 1',
+      evidence: { report: { import: one.id, by: 'owner of admin' } },
+    });
+  });
+
+  it('judges a row by the rows before it, also by those of earlier batches', async () => {
+    const rows = Array.from({ length: 1_100 }, () => aGive());
+    const first = rows[0] as Row;
+    const hash = `0x${'aB'.repeat(32)}`;
+    const burn = { kind: 'burn', occurred_at: iso(api.clock.now()), contract_id: '9' };
+    const { id, ...one } = await checked([
+      ...rows,
+      first,
+      { ...first, amount: '11' },
+      { ...burn, tx_hash: hash, token_id: '3' },
+      { ...burn, tx_hash: hash.toLowerCase(), token_id: '3' },
+      { ...burn, tx_hash: hash.toUpperCase().replace('0X', '0x'), token_id: '4' },
+    ]);
+    expect(one).toMatchObject({ state: 'refused', to_record: 1_101, known: 2, refused: 2 });
+    const { body } = await api.call('GET', `/api/imports/${id}/rows?result=refused`);
+    expect(body.data).toMatchObject([
+      { line: 1_102, problem: { code: 'conflict', detail: expect.stringContaining('amount') } },
+      { line: 1_105, problem: { code: 'conflict', detail: expect.stringContaining('token_id') } },
+    ]);
+    expect((await record(id)).body).toMatchObject({ code: 'conflict' });
+  });
+
+  it('takes a row for another write when an earlier row names the operation that it resembles', async () => {
+    const fields = {
+      fromAddr: null,
+      toAddr: ADDR_B,
+      operationNo: 1n,
+      amount: 77n,
+      feeAmount: null,
+    };
+    const operationId = await api.recordLost({ kind: 'give', fields });
+    const alike = { to_addr: ADDR_B, amount: '77', occurred_at: iso(api.clock.now()) };
+    const resembling = await checked([aGive(alike)]);
+    expect(resembling).toMatchObject({ state: 'refused', refused: 1 });
+    const filler = Array.from({ length: 600 }, () => aGive());
+    const named = aGive({ ...alike, operation_id: operationId });
+    const one = await checked([named, ...filler, aGive(alike)]);
+    expect(one).toMatchObject({ state: 'ready', to_record: 602 });
+    await record(one.id);
+    await work();
+    expect(await show(one.id)).toMatchObject({ state: 'done', recorded: 602, refused: 0 });
+  });
+
+  it('of one file, its options and its owner is one, which is checked again', async () => {
+    const text = ndjson([aGive(), { kind: 'nonsense' }]);
+    const first = await send(text);
+    await work();
+    expect(await show(first.id)).toMatchObject({ state: 'refused', checked: 2 });
+    const again = await send(text);
+    expect(again).toMatchObject({ id: first.id, state: 'checking', to_record: 0, refused: 0 });
+    await work();
+    expect(await show(first.id)).toMatchObject({ state: 'refused', to_record: 1, refused: 1 });
+    const key = await api.keyFor('manage', 'read');
+    const others = [await send(text, { options: { time_zone: 'UTC' } }), await send(text, { key })];
+    expect(new Set([first.id, ...others.map(({ id }) => id)]).size).toBe(3);
+    await work();
+    const forbidden = await api.call('POST', `/api/imports/${first.id}/cancel`, { key });
+    expect(forbidden.body).toMatchObject({ code: 'forbidden' });
+    const ended = await api.call('POST', `/api/imports/${first.id}/cancel`);
+    expect(ended.body).toMatchObject({ state: 'cancelled' });
+    expect((await send(text)).id).not.toBe(first.id);
+    await work();
+  });
+
+  it.each([
+    ['is cut', 'malformed_json', () => 'broken'],
+    ['has no rows', 'invalid_request', () => '\n\n'],
+    ['is in another encoding', 'invalid_request', () => `${ndjson([aGive()])}\ufffd`],
+  ])('leaves nothing of a file that %s', async (_, code, textOf) => {
+    const before = await countRows();
+    const text = textOf();
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.enqueue(Buffer.from(text === 'broken' ? ndjson([aGive()]) : text));
+        if (text === 'broken') controller.error(new Error('the connection is lost'));
+        else controller.close();
+      },
+    });
+    const key = await api.keyFor('admin');
+    const headers = { ...TYPE, authorization: `Bearer ${key}` };
+    const request = { method: 'POST', headers, body, duplex: 'half' } as RequestInit;
+    const response = await api.api.request(pathOf('history.ndjson'), request);
+    expect(await response.json()).toMatchObject({ code });
+    expect(await countRows()).toBe(before);
+  });
+
+  it('of two daemons at once is recorded once, row for row', async () => {
+    const before = await countOperations();
+    const one = await checked(Array.from({ length: 2_000 }, () => aGive()));
+    await record(one.id);
+    const other = makeImports({ ...api.importDeps, onRecorded: () => {} });
+    // The second one takes the lease of the first for over, as that of a killed daemon.
+    const late = api.clock.now() + DAY;
+    const passes = async (daemon: typeof other, at: number) => {
+      while ((await daemon.runOnce(at)) !== undefined);
+    };
+    await Promise.all([passes(api.imports, api.clock.now()), passes(other, late)]);
+    await work();
+    const ended = await show(one.id);
+    expect(ended).toMatchObject({ state: 'done', recorded: 2_000, known: 0, refused: 0 });
+    expect(await countOperations()).toBe(before + 2_000);
+  });
+
+  it('that balances contradict is recorded with a reason, which its operations keep', async () => {
+    const addr = `0x${'77'.repeat(20)}`;
+    await open(addr, 5n, api.clock.now() - DAY);
+    const at = iso(api.clock.now() - 2 * DAY);
+    const one = await checked([aGive({ to_addr: addr, amount: '6', occurred_at: at })]);
+    expect(one).toMatchObject({
+      state: 'ready',
+      summary: { wallets: { touched: 1, failed: 1 }, failed: [{ addr, verdict: 'impossible' }] },
+    });
+    expect((await record(one.id)).body).toMatchObject({ code: 'conflict' });
+    expect((await record(one.id, { reason: 'a credit line' })).status).toBe(202);
+    await work();
+    const [row] = await rowsOf(one.id);
+    const made = await api.call('GET', `/api/operations/${row?.operation_id}`);
+    expect(made.body).toMatchObject({ evidence: { report: { unproved: 'a credit line' } } });
+  });
+
+  it('that ended a month ago has no rows any more; one that nobody goes on with ends', async () => {
+    const done = await checked([aGive()]);
+    await record(done.id);
+    await work();
+    const idle = await checked([aTransfer({ occurred_at: iso(api.clock.now() - DAY) })]);
+    const later = api.clock.now() + 31 * DAY;
+    while ((await pruneImports(api.db, later)) > 0);
+    expect(await rowsOf(done.id)).toEqual([]);
+    expect(await show(done.id)).toMatchObject({ state: 'done', recorded: 1 });
+    expect(await show(idle.id)).toMatchObject({ state: 'cancelled' });
+  });
+});
