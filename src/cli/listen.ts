@@ -12,6 +12,7 @@ import { printLine } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { exampleOfEvent } from '../resources/delivery/event.ts';
 import { EVENT_TYPES } from '../resources/delivery/events.ts';
+import { problemText } from '../resources/faults.ts';
 import { makeKey, parseKey, signedHeaders } from '../webhooks/webhooks.ts';
 import { type Remote, readDaemon } from './api/remote.ts';
 
@@ -127,8 +128,7 @@ function forwarderOf({ forwardTo, secret }: Receiver): Forwarder | undefined {
         const { statusCode } = response;
         return { taken: statusCode >= 200 && statusCode < 300, answer: `${statusCode}` };
       } catch (error) {
-        const { code, name } = error as { code?: string; name: string };
-        return { taken: false, answer: code ?? name };
+        return { taken: false, answer: problemText(error) };
       }
     },
   };

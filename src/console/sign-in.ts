@@ -13,6 +13,7 @@ import { incomingOf, type TrustedProxies } from '../kernel/http/trusted-proxies.
 import type { Log } from '../kernel/log.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Scope } from '../resources/admin/key.ts';
+import { tlsFaultOf } from '../resources/faults.ts';
 import { type Claims, personOf, type SignInRule } from './person.ts';
 
 export interface SignInSettings extends SignInRule {
@@ -116,7 +117,7 @@ export function makeSignIn(deps: SignInDeps): Hono {
         return c.body(page({ problem }), 503, { ...secret, 'retry-after': '2' });
       }
       const known = err instanceof Failure;
-      const code = known ? err.code : (err as { code?: unknown }).code;
+      const code = known ? err.code : (tlsFaultOf(err) ?? (err as { code?: unknown }).code);
       log.warn({ code, err: known ? undefined : err }, 'sign-in refused');
       const problem = known ? err.detail : undefined;
       return c.body(page({ problem: problem ?? 'The sign-in failed. Try again.' }), 403, secret);

@@ -56,12 +56,19 @@ const TLS = [
 export type TlsFault = (typeof TLS)[number]['fault'];
 export const TLS_FAULTS: readonly TlsFault[] = TLS.map(({ fault }) => fault);
 
-/** Undefined for what is no fault of TLS. An error whose code is one of ours is that one. */
-export function tlsFaultOf(error: unknown): TlsFault | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code !== 'string') return undefined;
-  return isTlsFault(code) ? code : TLS.find(({ codes }) => codes.test(code))?.fault;
+/**
+ * Undefined for what is no fault of TLS. An error whose code is one of ours is that one; that of a
+ * fetch has the fault as its cause.
+ */
+export function tlsFaultOf(error: unknown, depth = 0): TlsFault | undefined {
+  if (!(error instanceof Error) || depth > CAUSES_MAX) return undefined;
+  const code = 'code' in error ? String(error.code) : '';
+  if (isTlsFault(code)) return code;
+  const found = TLS.find(({ codes }) => codes.test(code));
+  return found?.fault ?? tlsFaultOf(error.cause, depth + 1);
 }
+
+const CAUSES_MAX = 4;
 
 export function isTlsFault(code: string): code is TlsFault {
   return TLS.some(({ fault }) => fault === code);
@@ -109,6 +116,14 @@ export const FAULT_WORDS: Readonly<Record<string, string>> = {
   proxy_closed: 'the forward proxy cut the connection',
   proxy_unreadable: 'the forward proxy answered something that is not HTTP',
 };
+
+/** What a failed request is told with: a fault of TLS in words, else the error's code or name. */
+export function problemText(error: unknown): string {
+  const fault = tlsFaultOf(error);
+  if (fault) return faultText(fault);
+  const { code, name } = error as { code?: unknown; name: string };
+  return typeof code === 'string' ? code : name;
+}
 
 /** Such as `tls_expired: its certificate has expired`; a code without words stands alone. */
 export function faultText(code: string): string {

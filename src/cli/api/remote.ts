@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
+import { faultText, tlsFaultOf } from '../../resources/faults.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {
@@ -98,6 +99,8 @@ async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   }).catch((error: { code?: string }) => {
+    const fault = tlsFaultOf(error);
+    if (fault) throw new Failure('bad_setting', `${url}: ${faultText(fault)}`);
     const isCut = body instanceof Readable && CUT.test(error.code ?? '');
     throw new Failure('bad_setting', isCut ? cutUpload(url) : noDaemon(url));
   });

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { AwsV4Signer } from 'aws4fetch';
 import { request } from 'undici';
 import { after } from '../../kernel/clock.ts';
+import { problemText } from '../../resources/faults.ts';
 
 export interface BucketSettings {
   name: string;
@@ -89,9 +90,8 @@ async function put(
     return stored === undefined || stored === checksum ? undefined : 'its content was changed';
   } catch (error) {
     if (abort.signal.aborted) return `no answer within ${TIMEOUT_MS / 1000} s`;
-    const { code } = error as { code?: string };
-    if (code === undefined) throw error;
-    return code;
+    if ((error as { code?: string }).code === undefined) throw error;
+    return problemText(error);
   } finally {
     cancel();
   }

@@ -5,6 +5,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { request } from 'undici';
 import { printLine } from '../../../src/kernel/log.ts';
+import { problemText } from '../../../src/resources/faults.ts';
 import { makeService, type ServiceOptions } from './client/service.ts';
 import { type CheckResult, checkStatement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';
@@ -67,7 +68,7 @@ async function unreachable(options: Options): Promise<string | undefined> {
       const answer = await request(url, { signal: AbortSignal.timeout(REACHED_MS) });
       await answer.body.dump();
     } catch (error) {
-      return `--${name} ${url}: no answer (${(error as Error).message})`;
+      return `--${name} ${url}: no answer (${problemText(error)})`;
     }
   }
   return undefined;
