@@ -1,5 +1,5 @@
 /** The views of finance_v1 agree with the ledger and with each other. */
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { listMovements, listTransactions, trialBalancePage } from '../../src/ledger/ledger.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
@@ -83,6 +83,36 @@ it('Movements are counted on the local day', async () => {
   await world.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
   await world.post();
   expect(await daily('UTC')).toMatchObject({ operations: 0n, amount: 0n });
+});
+
+describe('Bounds of movements are of the zone that is named, whatever that of the session', () => {
+  beforeAll(async () => {
+    // Half an hour after midnight in Berlin.
+    const at = isoText(START + 23 * HOUR + 1_800_000);
+    const times = { recorded_at: at, answered_at: at, effective_at: at };
+    await world.operation({ ...times, reason_type: 'edge', to_addr: addr(8), amount: 5 });
+    await world.post();
+  });
+
+  it.each([
+    ['its day', `'2026-01-02', '2026-01-03'`, 1],
+    ['the day before', `'2026-01-01', '2026-01-02'`, 0],
+    ['its date', `date '2026-01-02', date '2026-01-03'`, 1],
+    ['the date before', `date '2026-01-01', date '2026-01-02'`, 0],
+    ['local times around it', `'2026-01-02 00:30', '2026-01-02 00:31'`, 1],
+    ['a local time after it', `'2026-01-02 00:31', null`, 0],
+    ['instants around it', `'2026-01-01T23:30:00Z', '2026-01-01T23:30:01Z'`, 1],
+    ['such instants with a type', `timestamptz '2026-01-01 23:30Z', '2026-01-01 23:31Z'`, 1],
+    ['all', 'null, null', 1],
+  ])('%s: %s', async (_title, bounds, count) => {
+    for (const zone of ['Pacific/Kiritimati', 'America/Anchorage', 'Europe/Berlin'])
+      await finance.begin(async (tx) => {
+        await tx.sql.unsafe(`set local timezone = '${zone}'`);
+        const rows = await tx.sql.unsafe<{ day: string }[]>(`select day::text
+          from finance_v1.movements_daily(${bounds}, 'Europe/Berlin') where reason_type = 'edge'`);
+        expect([zone, rows]).toEqual([zone, count === 1 ? [{ day: '2026-01-02' }] : []]);
+      });
+  });
 });
 
 it('A position shows unposted, in-flight and unknown amounts and drift', async () => {
