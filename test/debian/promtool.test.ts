@@ -32,7 +32,9 @@ it('promtool finds no fault in a scrape', async () => {
 
 it('promtool accepts the alerts, and they fire and stay silent as config says', async () => {
   expect(await promtool(['check', 'rules', '--lint-fatal', ALERTS])).toMatchObject({ code: 0 });
-  const cases = join(import.meta.dirname, 'alerts.yaml');
-  const { code, text } = await promtool(['test', 'rules', cases]);
+  const cases = ['alerts.yaml', 'alerts-of-days.yaml'].map((name) =>
+    join(import.meta.dirname, name),
+  );
+  const { code, text } = await promtool(['test', 'rules', ...cases]);
   expect(code, text).toBe(0);
 });
