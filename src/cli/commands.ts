@@ -4,13 +4,14 @@
  * that a short command does not load the daemon.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { MOMENT_WORDS } from '../resources/ledger/period.ts';
 import { addDrifts } from './decisions/drifts.ts';
 import { addDecisions } from './decisions/operations.ts';
 import { addPeriods } from './decisions/periods.ts';
 import { addQuarantine } from './decisions/quarantine.ts';
 import { addDaemonExports, EXAMPLES } from './export/operations.ts';
 import { addImport } from './import/commands.ts';
-import { exit, withExamples, withRemote } from './options.ts';
+import { exit, withExamples, withPeriod, withRemote } from './options.ts';
 import { addRequests } from './requests.ts';
 import { addWatches } from './watches.ts';
 
@@ -248,15 +249,13 @@ function addVerify(program: Command): void {
 
 function addExplain(program: Command): void {
   withExamples(
-    program
-      .command('explain')
+    withPeriod(program.command('explain'), `begin, by default 30 days ago: ${MOMENT_WORDS}`)
       .description('explain the balance of a wallet: its movements, last observation and drifts')
       .argument('<addr>', 'address of the wallet')
-      .option('--from <instant>', 'start of the period, RFC 3339; by default 30 days ago')
-      .option('--to <instant>', 'end of the period, RFC 3339; by default now')
       .option('--json', 'print JSON'),
     'npx tallyhook explain 0x…',
-    'npx tallyhook explain 0x… --from 2026-11-01T00:00:00+09:00 --to 2026-12-01T00:00:00+09:00',
+    'npx tallyhook explain 0x… --period 2026-11',
+    'npx tallyhook explain 0x… --from 2026-11-01T00:00:00+09:00',
   ).action(async (addr, options) =>
     exit((await import('./export/explain.ts')).runExplain(addr, options)),
   );

@@ -2,10 +2,12 @@
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DatabaseError } from '../db/sqlstate.ts';
 import { type Instant, parseInstant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import { MOMENT_WORDS, SPAN_WORDS } from '../resources/ledger/period.ts';
+import { parseMoment, parseSpan } from '../resources/moments.ts';
 
 export function withExamples(command: Command, ...examples: string[]): Command {
   const title = examples.length === 1 ? 'Example' : 'Examples';
@@ -20,6 +22,37 @@ export function withRemote(command: Command, key: string): Command {
         .default('http://127.0.0.1:8080'),
     )
     .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
+}
+
+/** The options of a period of the books. @param from whether its begin is known without them */
+export function withPeriod(command: Command, from = `begin: ${MOMENT_WORDS}`): Command {
+  return command
+    .addOption(spanOption(new Option('--period <period>', `${SPAN_WORDS}; instead of the others`)))
+    .addOption(momentOption(new Option('--from <begin>', from)))
+    .addOption(momentOption(new Option('--to <end>', `end, excluded: ${MOMENT_WORDS}`)));
+}
+
+/** What `withPeriod` gave. */
+export interface PeriodOptions {
+  period?: string;
+  from?: string;
+  to?: string;
+}
+
+/** An option that is checked, and given as it was written. */
+export function momentOption(option: Option): Option {
+  return checked(option, parseMoment, MOMENT_WORDS);
+}
+
+function spanOption(option: Option): Option {
+  return checked(option, parseSpan, SPAN_WORDS).conflicts(['from', 'to']);
+}
+
+function checked(option: Option, parse: (text: string) => unknown, words: string): Option {
+  return option.argParser((text: string) => {
+    if (parse(text) === undefined) throw new InvalidArgumentError(`Expected ${words}.`);
+    return text;
+  });
 }
 
 /** Of an option that every command with CSV has. */

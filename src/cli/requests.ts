@@ -10,14 +10,19 @@ import type { replay } from '../resources/delivery/delivery.ts';
 import { FORMATS, type ReportFormat } from '../resources/reports/report.ts';
 import type { Shown } from '../resources/resource.ts';
 import { bytesFromDaemon, callDaemon, type Remote, withQuery } from './api/remote.ts';
-import { exit, NO_BOM, withExamples, withRemote } from './options.ts';
+import {
+  exit,
+  NO_BOM,
+  type PeriodOptions,
+  withExamples,
+  withPeriod,
+  withRemote,
+} from './options.ts';
 
 export function addRequests(program: Command): void {
   withExamples(
-    withRemote(program.command('report'), 'key with the scopes manage and read')
+    withPeriod(withRemote(program.command('report'), 'key with the scopes manage and read'))
       .description('create a reconciliation report for a period and print it')
-      .requiredOption('--from <instant>', 'start of the period, RFC 3339')
-      .requiredOption('--to <instant>', 'end of the period, RFC 3339')
       .addOption(
         new Option('--format <format>', 'format')
           .choices(['json', 'csv', 'csv-zip', 'xlsx', 'html', 'hledger'])
@@ -25,9 +30,8 @@ export function addRequests(program: Command): void {
       )
       .option('--out <file>', 'write to this file instead of standard output')
       .option('--no-bom', NO_BOM),
-    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z --format html',
-    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
-      '    --format xlsx --out november.xlsx',
+    'npx tallyhook report --period 2026-11 --format xlsx --out november.xlsx',
+    'npx tallyhook report --from 2026-11-01 --to 2026-11-16T12:00:00Z --format html',
   ).action((options) => exit(createReport(options)));
 
   withExamples(
@@ -65,16 +69,16 @@ export function addRequests(program: Command): void {
 }
 
 async function createReport(
-  options: Remote & { from: string; to: string; format: ReportFormat; out?: string; bom: boolean },
+  options: Remote & PeriodOptions & { format: ReportFormat; out?: string; bom: boolean },
 ): Promise<number> {
-  const { from, to, format, out, bom } = options;
+  const { period, from, to, format, out, bom } = options;
   const { isText, extension } = FORMATS[format];
   if (!isText && !out)
     throw new Failure('bad_setting', `${format} needs a file: --out report.${extension}`);
   const created = await callDaemon(options, {
     method: 'POST',
     path: '/api/reports',
-    body: { kind: 'reconciliation', from, to },
+    body: { kind: 'reconciliation', period, from, to },
   });
   const { id } = parseJson(created) as { id: string };
   const { bytes: report } = await bytesFromDaemon(options, {

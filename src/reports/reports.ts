@@ -8,6 +8,7 @@ import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { type Anchor, parseAnchor } from '../ledger/ledger.ts';
 import type { EffectSettings } from '../operations/operations.ts';
+import type { Moment } from '../resources/moments.ts';
 import type {
   Report,
   ReportFormat,
@@ -32,7 +33,7 @@ import {
   readContent,
 } from './make.ts';
 import type { Limits, ShownSettings } from './params.ts';
-import { findClosedReport } from './periods/store.ts';
+import { findClosedReport, instantOf } from './periods/store.ts';
 import {
   type LineFilter,
   type LineLimits,
@@ -42,7 +43,7 @@ import {
   readLines,
 } from './queries/lines.ts';
 import { RENDERERS, type ShownAs } from './render/formats.ts';
-import { listDue, type Period, type Schedule } from './schedule.ts';
+import { listDue, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export { explainWallet } from './explain.ts';
@@ -51,8 +52,8 @@ export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
 export {
   findWaitingPeriods,
+  instantOf,
   listPeriods,
-  type Moment,
 } from './periods/store.ts';
 export type { LinePosition } from './queries/lines.ts';
 export { PAGE_STYLE } from './render/html.ts';
@@ -89,7 +90,12 @@ export interface Reports {
    * @param input `requestedBy` is an owner
    * @throws Failure `invalid_request` for an empty period, or an owner named `schedule`
    */
-  makeReconciliation(input: Period & { requestedBy: string }): Promise<Report>;
+  makeReconciliation(input: {
+    from: Moment | Instant;
+    /** Exclusive. */
+    to: Moment | Instant;
+    requestedBy: string;
+  }): Promise<Report>;
   /** Makes due scheduled reports, a bounded number per pass, and none after the signal aborts. */
   runDue(now: Instant, signal?: AbortSignal): Promise<{ made: number; more: boolean }>;
   /** Newest first; `before` is the id of the last report of the previous page. */
@@ -168,12 +174,16 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     );
   return {
     async makeReconciliation({ from, to, requestedBy }) {
-      assertPeriod({ from, to });
+      const { timeZone = 'UTC' } = settings;
+      const atOf = async (moment: Moment | Instant) =>
+        typeof moment === 'number' ? moment : instantOf(db, moment, timeZone);
+      const period = { from: await atOf(from), to: await atOf(to) };
+      assertPeriod(period);
       assertOwner(requestedBy);
-      const closed = await findClosedReport(db, { from, to });
+      const closed = await findClosedReport(db, period);
       if (closed) return must(await store.findReport(db, closed), 'report of a period');
-      const content = must(await readContent(deps, { from, to }), 'content');
-      return db.begin((tx) => keepReport(deps, tx, content, { from, to }, requestedBy));
+      const content = must(await readContent(deps, period), 'content');
+      return db.begin((tx) => keepReport(deps, tx, content, period, requestedBy));
     },
     async runDue(now, signal) {
       if (!settings.schedule) return { made: 0, more: false };

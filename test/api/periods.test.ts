@@ -195,3 +195,25 @@ it('A day begins at midnight in the time zone of the reports', async () => {
     obstacles: expect.arrayContaining([expect.objectContaining({ kind: 'period_runs' })]),
   });
 });
+
+it.each([
+  [{ period: '2025-Q4' }, { from: '2025-10-01T00:00:00+09:00', to: '2026-01-01T00:00:00+09:00' }],
+  [
+    { from: '2025-10', to: '2025-10-17' },
+    { from: '2025-10-01T00:00:00+09:00', to: '2025-10-17T00:00:00+09:00' },
+  ],
+])(
+  'The dates %j of a report begin and end with days of the reports',
+  async (dates, { from, to }) => {
+    const kind = 'reconciliation';
+    const { body } = await api.call('POST', '/api/reports', { body: { kind, ...dates } });
+    expect([body.period_from, body.period_to].map((at) => Date.parse(String(at)))).toEqual(
+      [from, to].map((at) => Date.parse(at)),
+    );
+    const both = await api.call('POST', '/api/reports', { body: { kind, period: '2025', from } });
+    expect([both.status, both.body.errors]).toEqual([
+      400,
+      [{ path: '', message: 'name either period, or from and to' }],
+    ]);
+  },
+);

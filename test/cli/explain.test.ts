@@ -60,9 +60,18 @@ it('A period after the drift has nothing to add, and a wallet that nobody knows 
   expect(none.text).toContain('never observed\nno drift in this period');
 });
 
+it('A month of the reports is a period, and its begin is named as a day', async () => {
+  const month = between.to.slice(0, 7);
+  const { text } = await run(addr, '--period', month);
+  expect(text).toContain(`ledger from ${month}-01T00:00:00.000Z to `);
+  expect(text.match(/^give/gm)).toHaveLength(1);
+  const whole = await run(addr, '--from', `${month}-01`, '--period', month);
+  expect(whole.text).toContain("'--period <period>' cannot be used with option '--from <begin>'");
+});
+
 it.each([
   [['0x12'], '0x12 is not an address'],
-  [[addr, '--from', 'yesterday'], '--from yesterday: expected RFC 3339'],
+  [[addr, '--from', 'yesterday'], 'Expected an RFC 3339 instant, or the begin of a day'],
   [[addr, '--from', '2026-02-01T00:00:00Z', '--to', '2026-01-01T00:00:00Z'], 'must be before'],
 ])('%s is refused with the reason', async (args, why) => {
   const { code, text } = await run(...args);

@@ -48,8 +48,9 @@ it('tallyhook periods prints what prevents a close, closes, signs, reopens and l
 });
 
 it.each([
-  [['close'], '--to'],
-  [['close', '--to', 'yesterday'], 'invalid_request'],
+  [['close'], 'name either period, or to'],
+  [['close', '--to', 'yesterday'], 'Expected an RFC 3339 instant, or the begin of a day, month'],
+  [['close', '--period', '2026-13'], 'Expected a day, month, quarter or year of the reports'],
   [['close', '--to', '2026-01-01', '--sign-off', 'drf_1'], '<subject>=<reason>'],
   [['reopen', 'per_1'], '--reason'],
   [['sign', 'per_1'], 'not_found'],

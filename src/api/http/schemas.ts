@@ -6,8 +6,11 @@ import { z } from '@hono/zod-openapi';
 import { isAddress, isTxHash } from '../../kernel/addresses.ts';
 import { DIGITS_MAX } from '../../kernel/amounts.ts';
 import { type Instant, parseInstant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import { type IdPrefix, isId } from '../../kernel/ids.ts';
 import type { Field, Fields, ShownOf } from '../../resources/fields.ts';
+import { MOMENT_WORDS, SPAN_WORDS } from '../../resources/ledger/period.ts';
+import { parseMoment, parseSpan } from '../../resources/moments.ts';
 
 const decimal = z
   .string()
@@ -34,6 +37,22 @@ export const instantInput = z
   .openapi({ format: 'date-time' })
   .refine((text) => isUsable(parseInstant(text)), 'must be an RFC 3339 instant from 1970 on')
   .transform((text) => parseInstant(text) ?? 0);
+
+/** An instant of the books, or the begin of a day, month, quarter or year of the reports. */
+export const momentInput = z
+  .string()
+  .max(40)
+  .refine((text) => parseMoment(text) !== undefined, `must be ${MOMENT_WORDS}`)
+  .transform((text) => parseMoment(text) ?? { at: 0 })
+  .openapi({ example: '2026-12-01', description: MOMENT_WORDS });
+
+/** A day, month, quarter or year of the reports. */
+export const spanInput = z
+  .string()
+  .max(40)
+  .refine((text) => parseSpan(text) !== undefined, `must be ${SPAN_WORDS}`)
+  .transform((text) => must(parseSpan(text), 'span that was parsed'))
+  .openapi({ example: '2026-11', description: `Instead of from and to: ${SPAN_WORDS}` });
 
 const INSTANT_MAX = Date.UTC(10_000, 0, 1) - 1;
 

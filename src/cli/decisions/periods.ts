@@ -3,10 +3,10 @@ import type { Command } from 'commander';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import type { period, periodClose } from '../../resources/ledger/period.ts';
+import { MOMENT_WORDS, type period, type periodClose } from '../../resources/ledger/period.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { exit, withExamples, withRemote } from '../options.ts';
+import { exit, type PeriodOptions, withExamples, withPeriod, withRemote } from '../options.ts';
 
 const READ = 'key with the scope read';
 const DECIDE = 'key with the scope decide';
@@ -15,7 +15,7 @@ export function addPeriods(program: Command): void {
   const group = program
     .command('periods')
     .description('periods of the books: list, close with a report, sign, reopen, approve');
-  const check = 'npx tallyhook periods close --to 2026-12-01 --dry-run';
+  const check = 'npx tallyhook periods close --period 2026-11 --dry-run';
   const close =
     'npx tallyhook periods close --to 2026-12-01 --sign-off "drf_…=refund is on its way"';
   const sign = 'npx tallyhook periods sign per_…';
@@ -28,18 +28,15 @@ export function addPeriods(program: Command): void {
     'npx tallyhook periods --json',
   ).action((options) => exit(listPeriods(options)));
   withExamples(
-    withRemote(group.command('close'), DECIDE)
+    withPeriod(
+      withRemote(group.command('close'), DECIDE),
+      `begin, only of the first period: ${MOMENT_WORDS}`,
+    )
       .description('close the period that begins where the last closed one ends')
-      .requiredOption(
-        '--to <end>',
-        'end, excluded: an instant, or a day in the zone of the reports',
-      )
-      .option('--from <start>', 'start of the first period')
       .option('--sign-off <subject=reason...>', 'open items of the report that may stay open')
       .option('--reason <text>', 'reason, stored with the close')
       .option('--dry-run', 'only print what prevents the close; exits 1 if something does')
       .option('--json', 'print JSON'),
-    'npx tallyhook periods close --from 2026-11-01 --to 2026-12-01',
     check,
     close,
   ).action((options) => exit(closePeriod(options)));
@@ -86,19 +83,19 @@ async function listPeriods(options: Options): Promise<number> {
 
 /** Returns 1 when a dry run finds what prevents the close. */
 async function closePeriod(
-  options: Options & {
-    from?: string;
-    to: string;
-    reason?: string;
-    signOff?: string[];
-    dryRun?: true;
-  },
+  options: Options &
+    PeriodOptions & {
+      reason?: string;
+      signOff?: string[];
+      dryRun?: true;
+    },
 ): Promise<number> {
-  const { from, to, reason, dryRun } = options;
+  const { period: named, from, to, reason, dryRun } = options;
   const text = await callDaemon(options, {
     method: 'POST',
     path: '/api/periods/close',
     body: {
+      period: named,
       from,
       to,
       reason,

@@ -3,17 +3,16 @@ import { isAddress } from '../../kernel/addresses.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
-import { explainWallet } from '../../reports/reports.ts';
+import { explainWallet, instantOf } from '../../reports/reports.ts';
 import { sentenceOf } from '../../resources/ledger/drift-words.ts';
 import { explanation } from '../../resources/ledger/wallet.ts';
+import { parseMoment, parseSpan } from '../../resources/moments.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
 import { withDatabase } from '../installation.ts';
-import { instantOf } from '../options.ts';
+import type { PeriodOptions } from '../options.ts';
 
-interface Options {
-  from?: string;
-  to?: string;
+interface Options extends PeriodOptions {
   json?: true;
 }
 
@@ -22,9 +21,13 @@ const PERIOD_MS = 30 * 86_400_000;
 /** Exits 0 if no drift of the wallet is open, else 1. */
 export async function runExplain(addr: string, options: Options): Promise<number> {
   if (!isAddress(addr)) throw new Failure('bad_setting', `${addr} is not an address`);
-  return withDatabase(async ({ db, clock }) => {
-    const to = instantOf('--to', options.to) ?? clock.now();
-    const from = instantOf('--from', options.from) ?? to - PERIOD_MS;
+  return withDatabase(async ({ db, clock }, { reports }) => {
+    const { time_zone: zone } = reports.reconciliation;
+    const span = parseSpan(options.period ?? '');
+    const atOf = (text: string | undefined, moment = parseMoment(text ?? '')) =>
+      moment && instantOf(db, moment, zone);
+    const to = (await atOf(options.to, span?.to)) ?? clock.now();
+    const from = (await atOf(options.from, span?.from)) ?? to - PERIOD_MS;
     if (from >= to) throw new Failure('bad_setting', '--from must be before --to');
     const found = await explainWallet(db, { addr, from, to });
     const shown = shower(explanation)(found);

@@ -8,6 +8,7 @@ import { isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import { approve, type Person, propose } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
+import type { Moment } from '../../resources/moments.ts';
 import type { Reconciliation } from '../../resources/reports/content.ts';
 import { assertOwner, keepReport, type MakingDeps, readContent } from '../make.ts';
 import type { Period } from '../schedule.ts';
@@ -25,9 +26,9 @@ import * as store from './store.ts';
 
 interface CloseInput {
   /** Required for the first period; else it is where the last closed one ends. */
-  from?: store.Moment | undefined;
+  from?: Moment | undefined;
   /** Exclusive. */
-  to: store.Moment;
+  to: Moment;
   signOffs: readonly SignOff[];
   reason?: string | undefined;
   /** Only says what prevents the close. */

@@ -5,15 +5,13 @@ import { columnsOf, rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { PeriodState, period } from '../../resources/ledger/period.ts';
+import type { Moment } from '../../resources/moments.ts';
 import type { Row } from '../../resources/resource.ts';
 import type { Period } from '../schedule.ts';
 import { periodActions, periods } from '../tables.ts';
 
 /** A close of a period; the newest states count. */
 export type ClosedPeriod = Row<typeof period>;
-
-/** An instant, or the first one of a calendar day. */
-export type Moment = { at: Instant } | { day: string };
 
 export async function instantOf(db: Queryable, moment: Moment, timeZone: string): Promise<Instant> {
   return 'at' in moment ? moment.at : beginOfDay(db, moment.day, timeZone);

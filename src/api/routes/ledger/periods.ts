@@ -1,22 +1,26 @@
 /** `/api/periods`: periods closed with their report, signed by another owner, and reopened. */
 import { z } from '@hono/zod-openapi';
-import { listPeriods, type Moment } from '../../../reports/reports.ts';
-import { period, periodClose } from '../../../resources/ledger/period.ts';
+import { must } from '../../../kernel/errors.ts';
+import { listPeriods } from '../../../reports/reports.ts';
+import { MOMENT_WORDS, period, periodClose } from '../../../resources/ledger/period.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, idInput, instantInput, reasonInput, textInput } from '../../http/schemas.ts';
+import {
+  filtersOf,
+  idInput,
+  momentInput,
+  reasonInput,
+  spanInput,
+  textInput,
+} from '../../http/schemas.ts';
 
 const SIGN_OFFS_MAX = 1_000;
 
-/** A day such as 2026-12-01 is its midnight in the time zone of the reports. */
-const momentInput = z
-  .union([instantInput.transform((at): Moment => ({ at })), dayInput()])
-  .openapi({ example: '2026-12-01', description: 'An RFC 3339 instant, or a day of the reports' });
-
-const closeInput = z.strictObject({
-  from: momentInput.optional().openapi({ description: 'Of the first period only' }),
-  to: momentInput,
+const closeFields = z.strictObject({
+  period: spanInput.optional(),
+  from: momentInput.optional().openapi({ description: `Of the first period; ${MOMENT_WORDS}` }),
+  to: momentInput.optional().openapi({ description: `Exclusive; ${MOMENT_WORDS}` }),
   sign_offs: z
     .array(z.strictObject({ subject: textInput(300), reason: reasonInput }))
     .max(SIGN_OFFS_MAX)
@@ -25,6 +29,10 @@ const closeInput = z.strictObject({
   reason: reasonInput.optional(),
   dry_run: z.boolean().optional(),
 });
+const closeInput = closeFields.refine(
+  ({ period, from, to }) => (period ? !from && !to : to),
+  'name either period, or to (and from, of the first period)',
+);
 
 const params = z.object({ id: idInput('per') });
 const base = { tag: 'periods', scope: 'decide', method: 'post' } as const;
@@ -57,8 +65,10 @@ export function addPeriods(
     response: 'The period, or with dry_run what prevents its close',
     answer: periodClose,
     async handle({ body: { sign_offs: signOffs = [], dry_run: dryRun, ...body } }, by) {
+      const { reason, period } = body;
+      const named = period ?? { from: body.from, to: must(body.to, 'end') };
       const { from, to, closed, content, obstacles } = await periods.close(
-        { ...body, signOffs, dryRun },
+        { ...named, reason, signOffs, dryRun },
         by,
       );
       wake('sequencer', 'webhooks');
@@ -108,17 +118,4 @@ export function addPeriods(
       return reopened;
     },
   });
-}
-
-function dayInput() {
-  return z
-    .string()
-    .regex(/^[12]\d{3}-\d{2}-\d{2}$/)
-    .refine(isDay, 'must be an RFC 3339 instant, or a day such as 2026-12-01')
-    .transform((day): Moment => ({ day }));
-}
-
-function isDay(text: string): boolean {
-  const at = Date.parse(`${text}T00:00:00Z`);
-  return !Number.isNaN(at) && at >= 0 && new Date(at).toISOString().startsWith(text);
 }

@@ -1,6 +1,8 @@
 /** `/api/reports`: reconciliation reports in each format, their files and their lines. */
 import { z } from '@hono/zod-openapi';
+import { must } from '../../../kernel/errors.ts';
 import type { LinePosition } from '../../../reports/reports.ts';
+import { MOMENT_WORDS } from '../../../resources/ledger/period.ts';
 import {
   FORMATS,
   REPORT_FORMATS,
@@ -14,13 +16,19 @@ import type { ApiDeps } from '../../deps.ts';
 import { idPosition, type ParsePosition, paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type Router, reply } from '../../http/router.ts';
-import { filtersOf, idInput, instantInput, schemaOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, momentInput, schemaOf, spanInput } from '../../http/schemas.ts';
 
-const reportInput = z.strictObject({
-  kind: z.literal('reconciliation'),
-  from: instantInput,
-  to: instantInput.openapi({ description: 'Exclusive' }),
-});
+const reportInput = z
+  .strictObject({
+    kind: z.literal('reconciliation'),
+    period: spanInput.optional(),
+    from: momentInput.optional(),
+    to: momentInput.optional().openapi({ description: `Exclusive; ${MOMENT_WORDS}` }),
+  })
+  .refine(
+    ({ period, from, to }) => (period ? !from && !to : from && to),
+    'name either period, or from and to',
+  );
 
 const binary = z.string().openapi({ format: 'binary' });
 
@@ -50,8 +58,10 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     status: 201,
     response: 'The report without its content',
     answer: report,
-    handle: ({ body: { from, to } }, { owner }) =>
-      reports.makeReconciliation({ from, to, requestedBy: owner }),
+    handle: ({ body: { period, from, to } }, { owner }) => {
+      const named = period ?? { from: must(from, 'begin'), to: must(to, 'end') };
+      return reports.makeReconciliation({ ...named, requestedBy: owner });
+    },
   });
   router.raw({
     ...base,

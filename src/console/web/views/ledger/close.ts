@@ -1,6 +1,6 @@
 /** The close of the next period: first what prevents it, then each open item with its reason. */
 
-import type { periodClose } from '../../../../resources/ledger/period.ts';
+import { MOMENT_WORDS, type periodClose } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { type Field, Form, type Values } from '../../kit/dialog.ts';
@@ -44,12 +44,10 @@ export function ClosePeriod(of: { from: string | undefined; today: string; done:
   <//>`;
 }
 
-const HINT = 'A day such as 2026-12-01 (its midnight in the zone of the reports), or an instant';
-
 /** With what was entered last. */
 function endFields(from: string | undefined, today: string, input: Values): Field[] {
-  const end = { name: 'to', label: 'End, exclusive', value: input.to ?? today, hint: HINT };
-  const begin = { name: 'from', label: 'Begin', value: input.from ?? '', hint: HINT };
+  const end = { name: 'to', label: 'End, exclusive', value: input.to ?? today, hint: MOMENT_WORDS };
+  const begin = { name: 'from', label: 'Begin', value: input.from ?? '', hint: MOMENT_WORDS };
   return from === undefined ? [begin, end] : [end];
 }
 
