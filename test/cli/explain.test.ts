@@ -60,6 +60,17 @@ it('A period after the drift has nothing to add, and a wallet that nobody knows 
   expect(none.text).toContain('never observed\nno drift in this period');
 });
 
+it('What came and what went by one kind is one line, with the number of both', async () => {
+  const [one, other] = [await rig.opened(100n), await rig.opened(100n)];
+  await rig.accept(await rig.transfer(one, other, 5n));
+  await rig.accept(await rig.transfer(other, one, 9n));
+  const to = isoText(rig.clock.now() + 60_000);
+  const { text } = await run(one, '--from', between.from, '--to', to);
+  expect(text.match(/^transfer.*/gm)?.map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
+    'transfer (2) 9 -5',
+  ]);
+});
+
 it('A month of the reports is a period, and its begin is named as a day', async () => {
   const month = between.to.slice(0, 7);
   const { text } = await run(addr, '--period', month);

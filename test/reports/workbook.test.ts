@@ -27,9 +27,12 @@ async function rowsOf(
   const texts = strings.map(([, text = '']) => unescaped(text));
   const sheet = fileOf('xl/worksheets/sheet1.xml');
   return [...sheet.matchAll(/<row [^>]*>(.*?)<\/row>/gs)].map(([, row = '']) => {
-    const cells = [...row.matchAll(/<c r="([A-Z]+)\d+"([^>]*)>(?:<v>(.*?)<\/v>)?/g)];
+    const cells = [
+      ...row.matchAll(/<c r="([A-Z]+)\d+"([^>]*)>(?:<v>(.*?)<\/v>|<is><t>(.*?)<\/t><\/is>)?/g),
+    ];
     const read = new Map(
-      cells.map(([, at = '', attributes = '', value = '']) => {
+      cells.map(([, at = '', attributes = '', value = '', inline]) => {
+        if (inline !== undefined) return [at, inline];
         return [at, attributes.includes('t="s"') ? (texts[Number(value)] ?? '?') : Number(value)];
       }),
     );

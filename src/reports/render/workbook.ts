@@ -18,7 +18,8 @@ export const ABOUT_FIGURES =
 
 /** A sheet for each section. @param zone in which instants are shown */
 export function workbookOf(sections: readonly Section[], zone: string): Promise<Buffer> {
-  return writeWorkbook(sections.map((section) => sheetOf(section, zone))).toBuffer();
+  const sheets = sections.map((section) => sheetOf(section, zone));
+  return writeWorkbook(sheets, { features: [INLINE] }).toBuffer();
 }
 
 type SheetCell = SheetData[number][number];
@@ -80,7 +81,7 @@ function cellOf(cell: Cell | undefined, zone: string, isLong: boolean): SheetCel
     const value = new Date(`${localText(text, zone).replace(' ', 'T')}Z`);
     return { value, type: Date, format: 'yyyy-mm-dd hh:mm:ss' };
   }
-  if (!isNumber(cell)) return { value: textOf(text), type: String };
+  if (!isNumber(cell)) return textCell(textOf(text));
   return isLong
     ? { value: text, type: String, align: 'right' }
     : { value: Number(text), type: Number, format: '#,##0' };
@@ -92,12 +93,29 @@ const ESCAPED = /(?![\t\n])\p{Cc}|\p{Cs}|[\ufffd-\uffff]|_(?=x[0-9A-Fa-f]{4}_)/g
 
 /** As a workbook has text: what XML cannot hold is escaped, what is too long for a cell is cut. */
 function textOf(text: string): string {
-  const escaped = text.replace(ESCAPED, escapeOf);
-  // The library looks texts up in an object, so the names of its own members need another form.
-  const safe = escaped in {} ? escaped.replace(/^./, escapeOf) : escaped;
+  const safe = text.replace(ESCAPED, escapeOf);
   return safe.length > TEXT_MAX ? `${safe.slice(0, TEXT_MAX - 1)}…` : safe;
 }
 
 function escapeOf(character: string): string {
   return `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`;
 }
+
+/**
+ * The library finds texts in an object, where `constructor` and the like are members already. Such
+ * a text goes in as a formula, which no other cell is, and becomes a text of its own cell.
+ */
+function textCell(value: string): SheetCell {
+  return value in {} ? { value: `"${value}"`, type: 'Formula' } : { value, type: String };
+}
+
+const INLINE = {
+  files: {
+    transform: {
+      'xl/worksheets/sheet{id}.xml': {
+        transform: (xml: string) =>
+          xml.replace(/><f>"(\w+)"<\/f>/g, ' t="inlineStr"><is><t>$1</t></is>'),
+      },
+    },
+  },
+};
