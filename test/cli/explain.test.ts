@@ -64,8 +64,9 @@ it('What came and what went by one kind is one line, with the number of both', a
   const [one, other] = [await rig.opened(100n), await rig.opened(100n)];
   await rig.accept(await rig.transfer(one, other, 5n));
   await rig.accept(await rig.transfer(other, one, 9n));
-  const to = isoText(rig.clock.now() + 60_000);
-  const { text } = await run(one, '--from', between.from, '--to', to);
+  await rig.observe(one, 104n);
+  const [from, to] = [-3_600_000, 60_000].map((ms) => isoText(rig.clock.now() + ms));
+  const { text } = await run(one, '--from', `${from}`, '--to', `${to}`);
   expect(text.match(/^transfer.*/gm)?.map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
     'transfer (2) 9 -5',
   ]);
