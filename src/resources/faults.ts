@@ -3,6 +3,7 @@
  * the same towards Postgres, the service and the receivers of webhooks; Node's own codes follow the
  * texts of OpenSSL, which change with its versions. Plain data that the browser loads too.
  */
+import type { ProxyFault } from '../kernel/http/proxy-failure.ts';
 
 /** The first whose pattern fits Node's code. Words are about the other side. */
 const TLS = [
@@ -94,6 +95,19 @@ export function endWithError<S extends Closable>(socket: S): S {
   return socket;
 }
 
+/** Why a forward proxy opened no tunnel. */
+const PROXY: Readonly<Record<ProxyFault, string>> = {
+  proxy_unreachable: 'the forward proxy does not answer',
+  proxy_tls: 'the TLS handshake with the forward proxy failed',
+  proxy_timeout: 'the forward proxy opened no tunnel in time',
+  proxy_auth: 'the forward proxy wants another login',
+  proxy_refused: 'the forward proxy does not allow the target',
+  proxy_target_unreachable: 'the forward proxy did not reach the target',
+  proxy_closed: 'the forward proxy cut the connection',
+  proxy_unreadable: 'the forward proxy answered something that is not HTTP',
+};
+export const PROXY_FAULTS = Object.keys(PROXY) as ProxyFault[];
+
 /** By the code that the API has. */
 export const FAULT_WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(TLS.map(({ fault, words }) => [fault, words])),
@@ -107,14 +121,7 @@ export const FAULT_WORDS: Readonly<Record<string, string>> = {
   name_lookup: 'the name was not found',
   blocked_address: 'the address is not allowed',
   unreadable: 'the answer is not HTTP',
-  proxy_unreachable: 'the forward proxy does not answer',
-  proxy_tls: 'the TLS handshake with the forward proxy failed',
-  proxy_timeout: 'the forward proxy opened no tunnel in time',
-  proxy_auth: 'the forward proxy wants another login',
-  proxy_refused: 'the forward proxy does not allow the target',
-  proxy_target_unreachable: 'the forward proxy did not reach the target',
-  proxy_closed: 'the forward proxy cut the connection',
-  proxy_unreadable: 'the forward proxy answered something that is not HTTP',
+  ...PROXY,
 };
 
 /** What a failed request is told with: a fault of TLS in words, else the error's code or name. */

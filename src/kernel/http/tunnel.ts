@@ -1,7 +1,7 @@
 /**
  * A connection to a target through a forward proxy, by CONNECT (RFC 9110, section 9.3.6), for http
- * and https targets alike: the proxy sees neither paths nor headers of either. A failure is proof
- * that no byte for the target left.
+ * and https targets alike, so that no request is sent to the proxy itself. A failure is proof that
+ * no byte for the target left.
  */
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -9,34 +9,8 @@ import { connect, isIPv6, type Socket } from 'node:net';
 import { connect as connectSecurely } from 'node:tls';
 import { withDeadline } from '../clock.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
+import { ProxyFailure, type ProxyFault } from './proxy-failure.ts';
 import { serverNameOf } from './server-name.ts';
-
-/** What is wrong with a proxy; stable. */
-export type ProxyFault =
-  /** Its name is not found, or nothing accepts connections there. */
-  | 'proxy_unreachable'
-  /** The TLS handshake with the proxy itself failed. */
-  | 'proxy_tls'
-  /** No tunnel within the time to connect. */
-  | 'proxy_timeout'
-  /** 407: it wants another login. */
-  | 'proxy_auth'
-  /** 403 and the like: its rules do not allow this target. */
-  | 'proxy_refused'
-  /** 502 and the like: it did not reach the target. */
-  | 'proxy_target_unreachable'
-  /** It closed the connection instead of an answer. */
-  | 'proxy_closed'
-  /** What it answered is not HTTP. */
-  | 'proxy_unreadable';
-
-export class ProxyFailure extends Error {
-  readonly fault: ProxyFault;
-  constructor(fault: ProxyFault, cause?: unknown) {
-    super(fault, { cause });
-    this.fault = fault;
-  }
-}
 
 export interface Tunnel {
   /** What is written here goes to the target. */

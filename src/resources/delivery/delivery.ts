@@ -1,5 +1,5 @@
 /** A delivery of an event to an endpoint, its attempts, and replays of the events of a time. */
-import { TLS_FAULTS } from '../faults.ts';
+import { PROXY_FAULTS, TLS_FAULTS } from '../faults.ts';
 import { count, digits, id, instant, json, list, nullable, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
 import { EVENT_TYPES } from './events.ts';
@@ -57,7 +57,7 @@ export const deliveryDetail = resource('DeliveryDetail', {
   ),
 });
 
-const TLS = TLS_FAULTS.join(', ');
+const FAULTS = `of TLS ${TLS_FAULTS.join(', ')}; of a forward proxy ${PROXY_FAULTS.join(', ')}`;
 
 export const attempt = resource('Attempt', {
   n: count(),
@@ -66,7 +66,7 @@ export const attempt = resource('Attempt', {
   result: text('delivered, retry, exhausted or gone'),
   status: nullable(count()),
   error: nullable(
-    text(`Why there is no whole response: timeout, refused, reset, dns and others; of TLS ${TLS}`),
+    text(`Why there is no whole response: timeout, refused, reset, dns and others; ${FAULTS}`),
   ),
   response_body: nullable(text('Beginning of the body, without the secrets of the endpoint')),
   response_headers: json(),

@@ -5,7 +5,7 @@
  */
 import { type Dispatcher, errors } from 'undici';
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
-import { ProxyFailure, type ProxyFault } from '../../kernel/http/tunnel.ts';
+import { ProxyFailure, type ProxyFault } from '../../kernel/http/proxy-failure.ts';
 import { type TlsFault, tlsFaultOf } from '../../resources/faults.ts';
 
 export interface ExchangeRequest {

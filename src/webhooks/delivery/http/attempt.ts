@@ -6,7 +6,7 @@
  */
 import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../../kernel/clock.ts';
-import { ProxyFailure } from '../../../kernel/http/tunnel.ts';
+import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
 import type { ResponseSummary } from '../attempt-result.ts';

@@ -11,8 +11,9 @@ import {
   makeProxyOf,
   type ProxySettings,
 } from '../../../kernel/http/forward-proxy.ts';
+import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { serverNameOf } from '../../../kernel/http/server-name.ts';
-import { openTunnel, ProxyFailure, type Tunnel } from '../../../kernel/http/tunnel.ts';
+import { openTunnel, type Tunnel } from '../../../kernel/http/tunnel.ts';
 import { endWithError, failedHandshake } from '../../../resources/faults.ts';
 
 export interface ProxyUse extends ProxySettings {
