@@ -1,4 +1,4 @@
-/** Why a forward proxy opened no tunnel: no byte for the target left. The browser loads the type. */
+/** Why a forward proxy opened no tunnel: no byte for the target left. Loaded by the browser too. */
 
 /** What is wrong with a proxy; stable. */
 export type ProxyFault =
