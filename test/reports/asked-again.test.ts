@@ -129,12 +129,15 @@ describe('A report that is asked again later', () => {
     expect(first.breaks.total).toBeGreaterThan(5);
 
     await busyTimes(END, 8);
+    // An amount that is no longer the one that was posted.
+    await world.sql(`update tallyhook.operations set amount = 12 where reason_type = 'month 8'`);
     world.clock.set(END + 40 * DAY);
     await busyTimes(END + 35 * DAY, 9);
     const late = { source: 'report', sent_at: null, recorded_at: isoText(world.clock.now()) };
     await world.operation({ ...timesAt(END), ...late, amount: 30, to_addr: addr(1) });
     await nft('transfer_from', 90, END + HOUR, { ...late, from_addr: addr(1) });
     await world.post();
+    expect(await sectionsOf(START, END)).toEqual(first);
     while (await keepDayEnd(world.db, world.clock.now(), 'UTC'));
     expect(await sectionsOf(START, END)).toEqual(first);
     // Observed again, when the balance had changed by what took effect since.

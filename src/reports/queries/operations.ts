@@ -99,7 +99,8 @@ export async function listUnmapped(params: ReportParams): Promise<FindingRow[]> 
 }
 
 /**
- * Transactions of `comparedTransactions` that differ from their entries or their operation. The
+ * Transactions of `comparedTransactions` that differ from their entries, also later ones, or took
+ * effect in the period or before and differ from their operation. The
  * entries of a transaction are compared as one number, the sum of amount × hash of account, which
  * is equal for different entries with a probability of 2^-64.
  */
@@ -152,7 +153,8 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
       jsonb_build_object('transaction', id, 'posting', posting, 'moved', moved::text,
         'expected', paid::text, 'entries', entries, 'sum', total::text) as evidence,
       (count(*) over (partition by kind))::int as total
-    from compared where kind is not null
+    from compared
+    where kind is not null and (kind <> 'posted_differently' or effective_at < ${params.to})
     order by kind, id limit ${params.limits.listMax}`;
 }
 
