@@ -73,3 +73,29 @@ it('A history that the observations contradict is refused before anything is rec
   expect(right.text).toContain('Imported: 1 recorded, 0 known, 0 refused');
   await app.until(({ type }) => type === 'wallet.drift_closed');
 });
+
+it('An import goes on after kills of the daemon, in its check and in its recording, row for row', async () => {
+  const addr = `0x${'5'.repeat(40)}`;
+  const lines = Array.from(
+    { length: 4_000 },
+    (_, n) => `give,2026-01-05T00:00:00Z,${1_000 + n},7,1,${addr},1`,
+  );
+  const imports = async () => {
+    const { data } = (await app.call('GET', '/api/imports')).json;
+    return data.filter((one: { lines: number }) => one.lines === lines.length);
+  };
+  const killedOnce = async (count: 'checked' | 'recorded') => {
+    const command = importLines(lines);
+    await until(async () => ((await imports())[0]?.[count] > 0 ? true : undefined));
+    await rig.restart();
+    await command;
+  };
+  await killedOnce('checked');
+  await killedOnce('recorded');
+  const { code, text } = await importLines(lines);
+  expect(code, text).toBe(0);
+  const made = await imports();
+  expect(made.map(({ state }: { state: string }) => state)).toContain('done');
+  const recorded = made.reduce((sum: number, one: { recorded: number }) => sum + one.recorded, 0);
+  expect(recorded).toBe(lines.length);
+});

@@ -182,6 +182,18 @@ describe('tallyhook import', () => {
   });
 
   it.each([
+    ['--map', 'sum=value', 'sum is no field'],
+    ['--delimiter', ';', 'missing columns'],
+    ['--encoding', 'klingon', 'klingon is not known'],
+  ])('shows why a long file is refused for %s %s', async (name, value, text) => {
+    const filler = 'x'.repeat(1_000);
+    const rows = Array.from({ length: 20_000 }, () => `give,${filler}`);
+    await rig.write('wide.csv', ['kind,occurred_at', ...rows]);
+    const { code, err } = await rig.run('wide.csv', name, value);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(text) });
+  });
+
+  it.each([
     [['missing.csv'], 'is no file that can be read'],
     [['app.csv', '--key', 'thk_wrong'], '401'],
     [['mapping.json'], 'name its --format'],
