@@ -44,7 +44,8 @@ export function csvRow(cells: readonly (Cell | undefined)[]): string {
  * What a spreadsheet reads as the start of a formula: also behind a line end, and behind the
  * separators that it splits lines at in some countries, in spite of quotes.
  */
-const FORMULA = /(^|[;|\t\r\n])([ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+const FORMULA = /(^|[;|\t\r\n])([ "]*)(?='*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+const GUARDED = /(^|[;|\t\r\n])([ "]*)'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
 
 /** What ends a cell, here or in some countries. */
 const MARKS = /[",;|\t\r\n]/;
@@ -56,7 +57,7 @@ export function csvCell(cell: Cell): string {
   const text = cellText(cell.value);
   const { kind } = cell;
   if (isNumber(cell) || kind === 'digits' || kind === 'instant' || kind === 'flag') return text;
-  const safe = text.replace(FORMULA, "$1$2'").replace(/^(?=[\t\r])/, "'");
+  const safe = text.replace(FORMULA, "$1$2'").replace(/^(?='*[\t\r])/, "'");
   const isQuoted = MARKS.test(safe) || (kind === 'text' && ALTERED.test(safe));
   return isQuoted ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
@@ -66,4 +67,9 @@ const MARKED = /(^|[;|\t\r\n])([ "]*)'(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
 /** The text of a cell without what `csvCell` adds against formulas. */
 export function withoutFormulaMark(text: string): string {
   return text.replace(MARKED, '$1$2').replace(/^'(?=[\t\r])/, '');
+}
+
+/** The text of a cell without its quotes, as it was before `csvCell` kept it from running. */
+export function plainText(cell: string): string {
+  return cell.replace(/^'(?='*[\t\r])/, '').replace(GUARDED, '$1$2');
 }

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, tryParseJson } from '../../kernel/json.ts';
+import { plainText } from '../../resources/cells.ts';
 import { DELIMITERS } from '../../resources/operations/import.ts';
 
 /** A row with the number of its first line, from 1; `problem` says why it cannot be read. */
@@ -56,7 +57,7 @@ export async function* csvRows(
 }
 
 function valuesOf(columns: readonly string[], cells: readonly string[]): Record<string, Json> {
-  const named = columns.map((name, n) => [name, cells[n] ?? ''] as const);
+  const named = columns.map((name, n) => [name, plainText(cells[n] ?? '')] as const);
   return Object.fromEntries(named.filter(([name]) => name !== ''));
 }
 

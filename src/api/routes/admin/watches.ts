@@ -11,6 +11,7 @@ import { jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import { listWatches, type TargetRef, targetName } from '../../../observer/observer.ts';
 import { observationAge, TARGET_COLUMNS, watch } from '../../../resources/admin/watch.ts';
+import { plainText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import type { watchLine } from '../../../resources/results.ts';
 import { shower } from '../../../resources/show.ts';
@@ -298,7 +299,7 @@ function ndjsonReader(): ReadLine {
 function csvReader(): ReadLine {
   let header: string[] | undefined;
   return readerOf((text) => {
-    const cells = cellsOf(text);
+    const cells = cellsOf(text)?.map(plainText);
     if (!header) {
       header = readHeader(cells);
       return undefined;
