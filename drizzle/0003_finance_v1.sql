@@ -663,7 +663,7 @@ comment on function finance_v1.nft_supply(timestamptz, timestamptz) is 'Supply o
 create view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,
   period_to::timestamptz as period_to, known_at::timestamptz as known_at, verdict, breaks,
-  content -> 'cut_off' ->> 'chain_head' as chain_head, provisional
+  content -> 'cut_off' ->> 'chain_head' as chain_head, provisional, content ->> 'time_zone' as time_zone
 from tallyhook.reports;
 --> statement-breakpoint
 comment on view finance_v1.reports is 'Every report that was made.';
@@ -675,6 +675,7 @@ comment on column finance_v1.reports.known_at is 'Cut-off: time of the last ledg
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
 comment on column finance_v1.reports.provisional is 'Made while its period still ran: a later report of the period has other figures.';
+comment on column finance_v1.reports.time_zone is 'IANA name of the zone of its days and times; day_of(period_from, time_zone) is its first day.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 --> statement-breakpoint
 create view finance_v1.periods as

@@ -1342,7 +1342,8 @@ create view finance_v1.reports as
     verdict,
     breaks,
     ((content -> 'cut_off'::text) ->> 'chain_head'::text) AS chain_head,
-    provisional
+    provisional,
+    (content ->> 'time_zone'::text) AS time_zone
    FROM tallyhook.reports;
 create view finance_v1.wallet_positions as
  WITH pending AS (
@@ -1852,6 +1853,7 @@ comment on column finance_v1.reports.period_from is 'Start of its period, includ
 comment on column finance_v1.reports.period_to is 'End of its period, excluded.';
 comment on column finance_v1.reports.provisional is 'Made while its period still ran: a later report of the period has other figures.';
 comment on column finance_v1.reports.report_id is 'Our id of the report.';
+comment on column finance_v1.reports.time_zone is 'IANA name of the zone of its days and times; day_of(period_from, time_zone) is its first day.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
 comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';

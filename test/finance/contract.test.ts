@@ -60,7 +60,7 @@ const VIEWS: Record<string, string> = {
   nft_holdings: 'contract_id numeric, token_id numeric, owner text, locked boolean, status integer',
   reports:
     `report_id text, kind text, period_from ${TIME}, period_to ${TIME}, known_at ${TIME}, ` +
-    'verdict text, breaks integer, chain_head text, provisional boolean',
+    'verdict text, breaks integer, chain_head text, provisional boolean, time_zone text',
   periods:
     `period text, state text, period_from ${TIME}, period_to ${TIME}, closed_by text, ` +
     `closed_at ${TIME}, signed_by text, signed_at ${TIME}, ` +
