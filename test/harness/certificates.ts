@@ -29,6 +29,10 @@ interface Wanted {
 export interface Authority {
   certFile: string;
   issue(name: string, wanted?: Wanted): Promise<Certificate>;
+  /** The file of a list of revocations that has this certificate and all before it. */
+  revoke(certificate: Certificate): Promise<string>;
+  /** The file of its key, encrypted with a password. */
+  encryptKey(certificate: Certificate, password: string): Promise<string>;
 }
 
 const CONFIG = `
@@ -80,6 +84,17 @@ export async function makeAuthority(folder: string): Promise<Authority> {
         cert: await readFile(join(folder, cert), 'utf8'),
         key: await readFile(join(folder, key), 'utf8'),
       };
+    },
+    async revoke({ certFile }) {
+      const own = ['ca', '-config', 'ca.cnf', '-keyfile', 'ca.key', '-cert', 'ca.crt'];
+      await openssl(...own, '-revoke', certFile);
+      await openssl(...own, '-gencrl', '-crldays', '30', '-out', 'revoked.crl');
+      return join(folder, 'revoked.crl');
+    },
+    async encryptKey({ keyFile }, password) {
+      const out = `${keyFile}.encrypted`;
+      await openssl('ec', '-aes128', '-in', keyFile, '-out', out, '-passout', `pass:${password}`);
+      return out;
     },
   };
 }

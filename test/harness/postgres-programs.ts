@@ -56,6 +56,8 @@ export async function openPrograms(bin: string): Promise<PostgresPrograms> {
 export interface PasswordServer {
   /** The superuser's URL. */
   url: string;
+  /** The same by the folder of its socket. */
+  socketUrl: string;
   close(): Promise<void>;
 }
 
@@ -79,6 +81,7 @@ export async function startPasswordServer(password: string): Promise<PasswordSer
   await programs.start('data', port);
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+    socketUrl: `postgres://postgres:${password}@/postgres?host=${programs.folder}&port=${port}`,
     async close() {
       await programs.stop('data', 'immediate');
       await programs.remove();

@@ -28,6 +28,7 @@ const LOGINS = ['tls_only', 'plain_only', 'with_cert', 'clear', 'ada', 'reader']
 const folder = useFolder();
 let authority: Authority;
 let client: Certificate;
+let serverCertificate: Certificate;
 let stranger: Certificate;
 let port: number;
 /** Ends TLS with a certificate of its own and passes on what it reads. */
@@ -39,6 +40,7 @@ beforeAll(async () => {
   client = await authority.issue('with_cert');
   stranger = await authority.issue('stranger', { isSelfSigned: true });
   const own = await authority.issue('server', { names: 'DNS:localhost' });
+  serverCertificate = own;
   const server = await open({ directory: join(await temporaryFolder(), 'data') });
   port = Number(new URL(server.url).port);
   for (const login of LOGINS)
@@ -233,6 +235,23 @@ it('A pool reads renewed files for its next connection, and connects again after
   await appendFile(file, await readFile(authority.certFile));
   expect(await one()).toEqual([{ one: 1 }]);
   await db.end();
+});
+
+it('A key may be encrypted, and needs its password', async () => {
+  const file = await authority.encryptKey(client, 'open sesame');
+  const files = `sslmode=require&sslcert=CERT&sslkey=${file}`;
+  expect(await tried(urlOf('with_cert', `${files}&sslpassword=open%20sesame`))).toBe(TLS);
+  expect(await tried(urlOf('with_cert', `${files}&sslpassword=wrong`))).toBe(
+    'database_unavailable',
+  );
+});
+
+it('A server whose certificate is revoked is refused', async () => {
+  const other = await authority.revoke(client);
+  const query = (file: string) => `sslmode=verify-full&sslrootcert=CA&sslcrl=${file}`;
+  expect(await tried(urlOf('ada', query(other)))).toBe(TLS);
+  const own = await authority.revoke(serverCertificate);
+  expect(await tried(urlOf('ada', query(own)))).toBe('tls_certificate');
 });
 
 it('One line names a file that cannot be read', async () => {
