@@ -131,7 +131,8 @@ const ADVICE: Record<TlsFault, string> = {
   tls_expired: 'renew it, or set the clock',
   tls_not_yet_valid: 'replace it, or set the clock',
   tls_wrong_host: 'use the name that it is for, or sslmode=verify-ca',
-  tls_unknown_ca: 'set sslrootcert to the file of its authority, or sslmode=require to trust any',
+  tls_unknown_ca:
+    'set sslrootcert to the file of its authority, or use sslmode=require without one',
   tls_certificate: 'replace it, or correct sslrootcert and sslcrl',
   tls_protocol: 'correct ssl_min_protocol_version and ssl_max_protocol_version, or the server',
   tls_client_certificate: 'set sslcert and sslkey to the files of one that it accepts',

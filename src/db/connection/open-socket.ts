@@ -179,9 +179,9 @@ async function withTls(tcp: Socket, host: DatabaseHost, way: Way, attempt: Attem
 }
 
 function shakeHands(tcp: Socket, { host }: DatabaseHost, { settings, secrets }: Attempt) {
-  const { mode, namesHost, isDirect } = settings.tls;
+  const { mode, namesHost, isDirect, rootCertificates } = settings.tls;
   const name = host.replace(/\.$/, '');
-  const verifies = mode === 'verify-ca' || mode === 'verify-full';
+  const verifies = rootCertificates !== undefined || mode.startsWith('verify-');
   const options: tls.ConnectionOptions = {
     ...secrets,
     ...(namesHost ? { servername: serverNameOf(name) } : {}),

@@ -35,7 +35,7 @@ export interface TlsSettings {
   mode: SslMode;
   /** TLS begins at once, without asking the server. */
   isDirect: boolean;
-  /** A file, or `system`; undefined for the authorities that Node knows. */
+  /** A file, with which every mode verifies; `system`; undefined for those that Node knows. */
   rootCertificates: string | undefined;
   revocations: string | undefined;
   /** Of the client: files. */
@@ -316,7 +316,7 @@ function tlsOf(read: Reader): TlsSettings {
   };
 }
 
-/** As in libpq, authorities of the system demand verify-full, and a file makes require verify. */
+/** As in libpq, authorities of the system demand verify-full. */
 function modeOf(read: Reader, root: string | undefined): SslMode {
   const isOn = read.oneOf('ssl', ['true', 'false']) === 'true';
   const written = read.oneOf('sslmode', SSL_MODES) ?? (isOn ? 'require' : undefined);
@@ -324,7 +324,6 @@ function modeOf(read: Reader, root: string | undefined): SslMode {
     if (written === undefined || written === 'verify-full') return 'verify-full';
     throw read.refuse('sslrootcert', 'is system, which needs sslmode=verify-full');
   }
-  if (written === 'require' && root) return 'verify-ca';
   return written ?? 'prefer';
 }
 

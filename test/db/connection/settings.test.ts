@@ -147,8 +147,7 @@ describe('A parameter means what libpq documents', () => {
     ['sslmode=verify-ca', { mode: 'verify-ca' }],
     ['sslmode=verify-full', { mode: 'verify-full' }],
     ['ssl=true', { mode: 'require' }],
-    // With authorities, a server that is demanded is verified.
-    ['sslmode=require&sslrootcert=/ca.pem', { mode: 'verify-ca' }],
+    ['sslmode=require&sslrootcert=/ca.pem', { mode: 'require', rootCertificates: '/ca.pem' }],
     ['sslrootcert=system', { mode: 'verify-full' }],
     ['sslmode=require&sslnegotiation=direct', { isDirect: true }],
     ['sslsni=0', { namesHost: false }],

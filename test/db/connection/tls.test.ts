@@ -131,7 +131,10 @@ describe('The mode of TLS means what libpq documents', () => {
     ['ada', 'sslmode=verify-full&sslrootcert=CA', TLS],
     ['ada', 'sslmode=verify-full', 'tls_unknown_ca'],
     ['ada', 'sslrootcert=system', 'tls_unknown_ca'],
+    // With authorities every mode verifies.
     ['ada', 'sslmode=require&sslrootcert=OTHER', 'tls_unknown_ca'],
+    ['ada', 'sslmode=prefer&sslrootcert=OTHER', 'plain'],
+    ['tls_only', 'sslmode=allow&sslrootcert=OTHER', 'tls_unknown_ca'],
     ['ada', 'sslmode=require&sslnegotiation=direct', TLS],
     ['ada', 'sslmode=require&ssl_max_protocol_version=TLSv1.2', 'TLSv1.2'],
     ['ada', 'sslmode=require&sslsni=0', TLS],
