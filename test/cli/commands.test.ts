@@ -232,3 +232,11 @@ it('Every command has a description and an example in its help', () => {
   check(makeProgram(), 'tallyhook');
   expect(missing).toEqual([]);
 });
+
+it('tallyhook report prints the CSV of a month, with and without the mark of UTF-8', async () => {
+  const csv = ['report', '--period', '2026-01', '--format', 'csv'];
+  const { code, out } = await run(...csv);
+  expect({ code, head: out.slice(0, 21) }).toEqual({ code: 0, head: '\ufeffsection,item,detail,' });
+  expect(out).toContain('\r\nreport,from,2025-12-31T15:00:00.000Z,');
+  expect((await run(...csv, '--no-bom')).out.slice(0, 8)).toBe('section,');
+});
