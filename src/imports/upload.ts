@@ -13,7 +13,7 @@ import * as store from './store.ts';
 /** Bounds of a file; larger histories are several files. */
 export const BYTES_MAX = 536_870_912;
 export const LINES_MAX = 1_000_000;
-const BATCH = 1_000;
+const BATCH = 500;
 
 export interface Upload {
   fileName: string;

@@ -192,6 +192,19 @@ describe('A mapping', () => {
     expect(reportOf(options, { amount })).toEqual({ amount: read });
   });
 
+  it('Texts that are names of members of every object stay as they are', () => {
+    const values = { kind: { payout: 'give' } };
+    const cells = { kind: 'constructor', distinct: 'toString' };
+    expect(reportOf({ values }, cells)).toEqual(cells);
+    const map = { reference: 'valueOf' };
+    expect(reportOf({ map }, { kind: 'give' })).toEqual({ kind: 'give' });
+  });
+
+  it('A report that no row of an app needs is refused, and so bounds the memory', () => {
+    const problem = { code: 'body_too_large', detail: expect.stringContaining('65536') };
+    expect(reportOf({}, { reason_type: 'x'.repeat(70_000) })).toEqual(problem);
+  });
+
   it.each([
     [{ map: { sum: 'value' } }, 'sum is no field; fields are kind'],
     [{ time_zone: 'Mars/Base' }, 'Mars/Base is no time zone'],

@@ -31,6 +31,10 @@ export const FIELDS: readonly string[] = [
   'operation_id',
   'distinct',
 ];
+/** As long as a line of `POST /api/operations`. */
+const REPORT_MAX = 65_536;
+/** Names that are listed. */
+const IGNORED_MAX = 100;
 /** What every report has. */
 const REQUIRED = ['kind', 'occurred_at'];
 
@@ -88,16 +92,17 @@ export function makeMapping(options: ImportOptions): Mapping {
   };
   function textOf(field: string, cells: Record<string, Json>): string | undefined {
     const column = columnOf(field);
-    const cell = column === undefined ? undefined : cells[column];
+    const cell = column === undefined ? undefined : own(cells, column);
     const isEmpty = cell === undefined || cell === null || cell === '';
     const text = isEmpty ? set[field] : cellText(cell);
     if (text === undefined) return undefined;
-    const read = values[field]?.[text] ?? text;
+    const read = own(values[field], text) ?? text;
     return isOwn && options.format !== 'ndjson' ? withoutFormulaMark(read) : read;
   }
   const noteIgnored = (names: readonly string[]) => {
     const used = new Set(FIELDS.map(columnOf));
-    for (const name of names) if (name !== '' && !used.has(name)) ignored.add(name);
+    for (const name of names)
+      if (name !== '' && !used.has(name) && ignored.size < IGNORED_MAX) ignored.add(name);
   };
   return {
     ignored,
@@ -134,7 +139,10 @@ export function makeMapping(options: ImportOptions): Mapping {
         if ('code' in time) return { line, problem: time };
         report.occurred_at = time.text;
       }
-      return { line, report: canonicalJson(report) };
+      const text = canonicalJson(report);
+      if (text.length <= REPORT_MAX) return { line, report: text };
+      const detail = `the report is longer than ${REPORT_MAX} characters`;
+      return { line, problem: { code: 'body_too_large', detail } };
     },
   };
 }
@@ -168,11 +176,16 @@ function makeNumberReader({ thousands, decimal_sign: decimal }: ImportOptions) {
   };
 }
 
+/** A member of its own: a text may be the name of one that every object has. */
+function own<T>(values: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return values && Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
 function cellText(cell: Json): string {
   return typeof cell === 'object' ? jsonText(cell) : String(cell);
 }
 
 /** Anything else is refused by the schema. */
 function truth(text: string): Json {
-  return ({ true: true, false: false } as Record<string, boolean>)[text] ?? text;
+  return own<boolean>({ true: true, false: false }, text) ?? text;
 }
