@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -33,6 +34,11 @@ export interface Authority {
   revoke(certificate: Certificate): Promise<string>;
   /** The file of its key, encrypted with a password. */
   encryptKey(certificate: Certificate, password: string): Promise<string>;
+}
+
+/** Trusts what an authority has signed, in this process. */
+export async function trust({ certFile }: Authority): Promise<void> {
+  setDefaultCACertificates([...getCACertificates(), await readFile(certFile, 'utf8')]);
 }
 
 const CONFIG = `
