@@ -37,6 +37,16 @@ describe('The commands of the API', () => {
     }
   });
 
+  it('An order that needs a reason says what becomes of it', async () => {
+    const program = makeProgram();
+    await addApiCommands(program);
+    const orders = leaves(program).flatMap(({ options }) =>
+      options.filter(({ long, mandatory }) => long === '--reason' && mandatory),
+    );
+    expect(orders.length).toBeGreaterThan(5);
+    expect(orders.filter(({ description }) => !/ (stored|kept) /.test(description))).toEqual([]);
+  });
+
   it('A list prints the columns of its definition, one thing alone prints its fields', async () => {
     const { addr, id } = await rig.drifting(-3n);
     const listed = await run('wallets', 'list');

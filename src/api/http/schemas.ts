@@ -68,8 +68,9 @@ export function textInput(max: number) {
     .refine((text) => !text.includes('\0'), 'must not contain NUL');
 }
 
-/** Why a person does something. */
-export const reasonInput = textInput(2_000);
+export const reasonInput = textInput(2_000).openapi({
+  description: 'Why, in words of a person; kept in the audit trail',
+});
 
 export const addressInput = z
   .string()
