@@ -4,9 +4,9 @@
  *     limits → record (commit) → send (no transaction open) → conclude (commit) → respond
  *
  * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`. A write
- * is resent only after proof that no byte left, within its deadline and the retry budget of this
- * daemon, or that the service did not apply it: once after a 401 on the managed token, or, from the
- * queue, after a 429 or maintenance. Every send is recorded before it happens.
+ * is resent only after proof that it was not applied. When no byte left, it is resent within its
+ * deadline and the retry budget of this daemon; after a 401 on the managed token, once; after a 429
+ * or maintenance, from the queue. Every send is recorded before it happens.
  */
 import { isOutage, logOutage } from '../db/sqlstate.ts';
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';

@@ -135,8 +135,8 @@ interface Tail {
 }
 
 /**
- * However many wait, a wake-up reads the feed once per cursor. It is also read every second, since
- * another daemon's events do not wake this one.
+ * Long polls at the end of the feed. However many wait, a wake-up reads the feed once per cursor.
+ * It is also read every second, since another daemon's events do not wake this one.
  * @param nextEvent resolves when events were numbered, after `ms`, or when the signal aborts
  */
 export function makeTail(deps: {

@@ -14,7 +14,6 @@ import type { EventDraft, OutboxEvent } from './events.ts';
 export {
   cursorBefore,
   type FeedPage,
-  type FeedQuery,
   findEvent,
   makeTail,
   readFeed,

@@ -186,7 +186,7 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
  */
 async function retryFailed(
   deps: { db: Db; outbox: Outbox },
-  lease: { name: string; fence: bigint },
+  lease: Fence,
   input: {
     evaluationOf: (observation: UnprocessedObservation) => Evaluation;
     now: Instant;

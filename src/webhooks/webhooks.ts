@@ -27,11 +27,7 @@ export {
   deleteAttemptMinutes,
   listAttemptActivity,
 } from './endpoints/attempt-minutes.ts';
-export {
-  deleteUnreadable,
-  type ReencryptedPage,
-  reencryptEndpoints,
-} from './endpoints/secrets.ts';
+export { deleteUnreadable, reencryptEndpoints } from './endpoints/secrets.ts';
 export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
 export { countEndpointStates, countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';

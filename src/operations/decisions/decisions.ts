@@ -224,8 +224,8 @@ async function evaluatedWithLateAnswer(
 
 /**
  * The ids of operations whose proposed outcome waits for another owner. A proposal waits until it
- * is approved or replaced, and while its outcome may still be decided, as in
- * `decidedState`. It is found by the decisions, which people make.
+ * is approved or replaced, and while its outcome may still be decided, as in `decidedState`. It is
+ * found by the decisions, which people make.
  */
 function waiting(sql: Sql) {
   return sql`

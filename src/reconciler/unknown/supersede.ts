@@ -17,6 +17,7 @@ import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { type Drift, listOpenDrifts } from '../drifts/drift.ts';
 import { quiescentAt } from '../resolution.ts';
+import { sentAtOf } from '../tokens/rule.ts';
 import { walletsByKey } from '../wallets/wallet.ts';
 
 const COMPARED_MAX = 200;
@@ -44,7 +45,7 @@ export async function compareWithNotExecuted(
   const since = now - COMPARED_MS;
   const notExecuted = await listNotExecuted(tx, { key, amount }, since, COMPARED_MAX);
   const like = notExecuted.filter(
-    (operation) => isInferred(operation) && (operation.sentAt ?? operation.recordedAt) < windowTo,
+    (operation) => isInferred(operation) && sentAtOf(operation) < windowTo,
   );
   const ids = like.map(({ id }) => id);
   const [operation, second] = like;

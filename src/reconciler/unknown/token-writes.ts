@@ -30,6 +30,7 @@ import {
   nextPollOf,
   quiescenceEnd,
 } from '../resolution.ts';
+import { sentAtOf } from '../tokens/rule.ts';
 import { totalOf } from '../wallets/drift-rule.ts';
 import { type Expected, expectedBalances } from '../wallets/expected.ts';
 import { isExact, POSSIBLE_MAX, type Range } from '../wallets/rule.ts';
@@ -213,8 +214,8 @@ function possibleOn(
 ) {
   return operations.flatMap((operation) => {
     const effect = walletEffectsOf(operation, effectSettings).get(key);
-    const { sentAt, recordedAt, sendDeadlineAt } = operation;
-    if (effect === undefined || (sentAt ?? recordedAt) > endedAt) return [];
+    const { recordedAt, sendDeadlineAt } = operation;
+    if (effect === undefined || sentAtOf(operation) > endedAt) return [];
     return [{ id: operation.id, effect, deadlineAt: sendDeadlineAt ?? recordedAt }];
   });
 }
@@ -307,7 +308,7 @@ function polledBefore(
   outcome: Finding['outcome'],
   { restoredAt = Number.NEGATIVE_INFINITY }: Pick<Deps, 'restoredAt'>,
 ): Instant | undefined {
-  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const sentAt = sentAtOf(operation);
   const preImage = imageOf(operation.preImage) as { wallets?: ImagePoll[] } | null;
   const image = preImage?.wallets?.find(({ name }) => name === `wallet:${wallet?.key}`);
   const isShown =
