@@ -34,7 +34,7 @@ export async function runDaemon(): Promise<number> {
     return 1;
   }
   const stopTracing = await startTracing(daemon.log);
-  const ended = untilStopped(daemon).finally(stopTracing);
+  const ended = untilStopped(daemon, onStopSignals).finally(stopTracing);
   printBanner(daemon);
   // Node writes the cache when a process exits, which a killed one never does.
   flushCompileCache();
@@ -57,14 +57,23 @@ function printBanner(daemon: RunningDaemon): void {
   printLine(lines.join('\n'));
 }
 
-/** SIGTERM and SIGINT stop the process; repeating them changes nothing. Returns the exit code. */
-export function untilStopped({
-  log,
-  stop,
-  recoversFrom,
-}: Pick<RunningDaemon, 'log' | 'stop' | 'recoversFrom'>): Promise<number> {
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
+
+/** Calls `handle` at each signal that stops a daemon. */
+export function onStopSignals(handle: () => void): void {
+  for (const signal of STOP_SIGNALS) process.on(signal, handle);
+}
+
+/**
+ * Runs until `listen` asks to stop; asking again changes nothing. Returns the exit code.
+ * @param listen takes what stops the process
+ */
+export function untilStopped(
+  { log, stop, recoversFrom }: Pick<RunningDaemon, 'log' | 'stop' | 'recoversFrom'>,
+  listen: (ask: () => void) => void,
+): Promise<number> {
   return new Promise((resolve) => {
-    const stopBySignal = () => {
+    listen(() => {
       stop().then(
         () => resolve(0),
         (error: unknown) => {
@@ -72,9 +81,7 @@ export function untilStopped({
           resolve(1);
         },
       );
-    };
-    process.on('SIGTERM', stopBySignal);
-    process.on('SIGINT', stopBySignal);
+    });
     process.on('uncaughtException', (error) => {
       if (recoversFrom(error)) {
         log.warn({ err: error }, 'database driver fault; the pool was replaced');

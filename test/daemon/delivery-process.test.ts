@@ -58,9 +58,19 @@ it('SIGTERM lets both processes finish: a webhook that is being sent is not sent
   await rig.app.call('DELETE', `/api/endpoints/${endpoint.id}`);
 });
 
-it('A delivery process that SIGTERM ends is started again', async () => {
+it('Signals to all processes, as Ctrl+C and systemd send them, leave the delivery process to its daemon', async () => {
   const pid = await rig.daemon.deliveryPid();
+  process.kill(pid, 'SIGINT');
   process.kill(pid, 'SIGTERM');
+  await rig.subscribe('/signals', ['operation.accepted']);
+  const given = await rig.app.give(rig.world.ada, 5);
+  await rig.eventOf(given, 'operation.accepted');
+  expect(await isRunning(pid)).toBe(true);
+});
+
+it('A delivery process that is killed is started again', async () => {
+  const pid = await rig.daemon.deliveryPid();
+  process.kill(pid, 'SIGKILL');
   const next = await rig.daemon.deliveryPid(2);
   expect(next).not.toBe(pid);
   expect(await isRunning(pid)).toBe(false);

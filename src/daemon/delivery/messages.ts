@@ -25,6 +25,8 @@ export type ToDelivery =
    * To be answered by a report, which also shows that the process is not blocked. `daemons` is how
    * many living ones deliver.
    */
-  | { kind: 'report'; daemons: number };
+  | { kind: 'report'; daemons: number }
+  /** Finish the sends and end. */
+  | { kind: 'stop' };
 
 export type FromDelivery = { kind: 'ready' } | { kind: 'report'; metrics: MetricsSnapshot };

@@ -1,7 +1,8 @@
 /**
  * The process that sends the webhooks of a daemon: a pool, a clock, and the dispatcher. It is
- * controlled by messages and SIGTERM, and ends at once when the daemon is gone: what it was sending
- * is then sent again, with the same id.
+ * controlled by messages, and ends at once when the daemon is gone: what it was sending is then
+ * sent again, with the same id. Signals that stop a daemon often reach all its processes (Ctrl+C,
+ * systemd); this one goes on until the daemon asks it to stop.
  */
 import { WRITER } from '../../db/access/roles.ts';
 import { databaseClock } from '../../db/clock/clock.ts';
@@ -19,17 +20,18 @@ import { systemRandom } from '../../kernel/random.ts';
 import { makeOutbox } from '../../outbox/outbox.ts';
 import { fanOut, makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { startTracing } from '../config/tracing.ts';
-import { untilStopped } from '../process.ts';
+import { onStopSignals, untilStopped } from '../process.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
 import { makeWakeUps } from '../workers/wake-up.ts';
 import type { FromDelivery, Start, ToDelivery } from './messages.ts';
 
-/** Runs until the daemon or a signal stops it; returns the exit code. */
+/** Runs until the daemon stops it; returns the exit code. */
 export function runDelivery(): Promise<number> {
   if (!process.connected) {
     printLine('a daemon starts this process; set TALLYHOOK_ROLES=delivery and run npm start');
     return Promise.resolve(1);
   }
+  onStopSignals(() => {});
   const abandoned = new Promise<number>((resolve) => {
     process.once('disconnect', () => resolve(1));
   });
@@ -37,6 +39,11 @@ export function runDelivery(): Promise<number> {
 }
 
 async function deliver(): Promise<number> {
+  const stopAsked = new Promise<void>((resolve) => {
+    process.on('message', ({ kind }: ToDelivery) => {
+      if (kind === 'stop') resolve();
+    });
+  });
   const start = await new Promise<Start>((resolve) => process.once('message', resolve));
   const log = makeLog(start.config.log.level).child({ process: 'delivery' });
   const stopTracing = await startTracing(log);
@@ -49,7 +56,7 @@ async function deliver(): Promise<number> {
   }
   const { stop, recoversFrom } = delivery;
   process.on('message', (message: ToDelivery) => obey(delivery, message));
-  const ended = untilStopped({ log, stop, recoversFrom });
+  const ended = untilStopped({ log, stop, recoversFrom }, (ask) => void stopAsked.then(ask));
   tell({ kind: 'ready' });
   return ended.finally(stopTracing);
 }

@@ -184,7 +184,7 @@ function startChild({ start, daemons, log, onReady }: ChildDeps): Child {
       return metrics;
     },
     stop(withinMs) {
-      child.kill('SIGTERM');
+      tell({ kind: 'stop' });
       const cancel = after(withinMs, () => kill('did not stop in time'));
       gone.signal.addEventListener('abort', cancel);
     },
