@@ -62,13 +62,6 @@ export function csvCell(cell: Cell): string {
   return isQuoted ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-const MARKED = /(^|[;|\t\r\n])([ "]*)'(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
-
-/** The text of a cell without what `csvCell` adds against formulas. */
-export function withoutFormulaMark(text: string): string {
-  return text.replace(MARKED, '$1$2').replace(/^'(?=[\t\r])/, '');
-}
-
 /** The text of a cell without its quotes, as it was before `csvCell` kept it from running. */
 export function plainText(cell: string): string {
   return cell.replace(/^'(?='*[\t\r])/, '').replace(GUARDED, '$1$2');

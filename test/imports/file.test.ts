@@ -232,7 +232,7 @@ describe('A mapping', () => {
       operation_no: '1',
       amount: '5',
       reason_type: '=1+1; -2',
-      reference: '-0',
+      reference: "'-0",
       effective_at: '2026-01-31T00:00:00.000Z',
       recorded_at: '2026-02-01T00:00:00.000Z',
     } as Record<string, string>;
@@ -257,7 +257,7 @@ describe('A mapping', () => {
       operation_no: '1',
       amount: '5',
       reason_type: '=1+1; -2',
-      reference: '-0',
+      reference: "'-0",
     });
   });
 });

@@ -5,7 +5,6 @@
  */
 import { Failure } from '../../kernel/errors.ts';
 import { canonicalJson, type Json, jsonText } from '../../kernel/json.ts';
-import { withoutFormulaMark } from '../../resources/cells.ts';
 import type {
   DECIMAL_SIGNS,
   DELIMITERS,
@@ -96,8 +95,7 @@ export function makeMapping(options: ImportOptions): Mapping {
     const isEmpty = cell === undefined || cell === null || cell === '';
     const text = isEmpty ? set[field] : cellText(cell);
     if (text === undefined) return undefined;
-    const read = own(values[field], text) ?? text;
-    return isOwn && options.format !== 'ndjson' ? withoutFormulaMark(read) : read;
+    return own(values[field], text) ?? text;
   }
   const noteIgnored = (names: readonly string[]) => {
     const used = new Set(FIELDS.map(columnOf));
