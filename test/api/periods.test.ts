@@ -33,8 +33,8 @@ async function expectNextIsDue() {
   const [{ period_from: from, period_to: to }] = body.data as [Body];
   const next = 2 * Date.parse(String(to)) - Date.parse(String(from));
   const at = (ms: number) => findWaitingPeriods(api.db, ms);
-  expect(await at(next - 1)).toEqual({ toSign: 1, toCloseSince: null });
-  expect(await at(next)).toEqual({ toSign: 1, toCloseSince: next });
+  expect(await at(next - 1)).toEqual({ toSign: 1, toCloseSince: null, toReopenSince: null });
+  expect(await at(next)).toEqual({ toSign: 1, toCloseSince: next, toReopenSince: null });
 }
 
 describe('From an open period to a signed one', () => {
@@ -108,14 +108,15 @@ describe('From an open period to a signed one', () => {
   it('The owner that closed it cannot sign it, another one can, and only once', async () => {
     const waiting = async () => (await api.call('GET', '/api/status')).body.periods;
     const listed = async () => (await api.call('GET', '/api/periods?state=closed')).body.data;
-    expect(await waiting()).toEqual({ to_sign: 1, to_close_since: null });
+    const nothing = { to_close_since: null, to_reopen_since: null };
+    expect(await waiting()).toEqual({ to_sign: 1, ...nothing });
     expect(await listed()).toMatchObject([{ id: closed.id }]);
     const own = await as('ann', `/${closed.id}/sign`);
     expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
     const { status, body } = await as('bob', `/${closed.id}/sign`);
     expect([status, body.state, body.signed_by]).toEqual([200, 'signed', 'bob']);
     expect((await as('bob', `/${closed.id}/sign`)).body.code).toBe('conflict');
-    expect([await waiting(), await listed()]).toEqual([{ to_sign: 0, to_close_since: null }, []]);
+    expect([await waiting(), await listed()]).toEqual([{ to_sign: 0, ...nothing }, []]);
     const rows = await api.database.owner.sql`
       select period, state, closed_by, signed_by, signed_off from finance_v1.periods
       where period is not null`;
@@ -132,6 +133,12 @@ describe('From an open period to a signed one', () => {
     const proposed = await as('ann', `/${closed.id}/reopen`, { reason });
     const people = { reopen_proposed_by: 'ann', reopen_reason: reason, signed_by: 'bob' };
     expect(proposed.body).toMatchObject({ state: 'signed', reopened_by: null, ...people });
+    const waiting = async () => (await api.call('GET', '/api/status')).body.periods;
+    expect(await waiting()).toEqual({
+      to_sign: 0,
+      to_close_since: null,
+      to_reopen_since: expect.any(String),
+    });
     const own = await as('ann', `/${closed.id}/approve`);
     expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
     expect((await periodEvents()).at(-1)).toMatchObject({ type: 'period.closed' });
@@ -143,9 +150,10 @@ describe('From an open period to a signed one', () => {
       type: 'period.reopened',
       data: { period_id: closed.id, ...done },
     });
-    expect((await api.call('GET', '/api/status')).body.periods).toEqual({
+    expect(await waiting()).toEqual({
       to_sign: 0,
       to_close_since: closed.period_to,
+      to_reopen_since: null,
     });
     const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
     const again = await as('ann', '/close', { from: START, to: now(), sign_offs });

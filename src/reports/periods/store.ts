@@ -83,6 +83,8 @@ export interface WaitingPeriods {
   toSign: number;
   /** When the next period ended, if it is as long as the last one; null before, and without one. */
   toCloseSince: Instant | null;
+  /** When the reopening of the newest one in force was proposed; null without a proposal. */
+  toReopenSince: Instant | null;
 }
 
 export async function findWaitingPeriods(
@@ -90,22 +92,24 @@ export async function findWaitingPeriods(
   now: Instant,
 ): Promise<WaitingPeriods> {
   const rows = await sql<WaitingPeriods[]>`
-    with next as (
-      select p.period_to + (p.period_to - p.period_from) as ends from tallyhook.periods p
-      where ${inForce(sql)} order by p.period_to desc limit 1
+    with newest as (
+      select p.id, p.period_to, p.period_to + (p.period_to - p.period_from) as next_ends
+      from tallyhook.periods p where ${inForce(sql)} order by p.period_to desc limit 1
     ), reopened as (
       -- No period in force has its time: it waits since its own end.
       select r.period_to as ends from tallyhook.periods r
-      where r.period_to > coalesce((select max(p.period_to) from tallyhook.periods p
-        where ${inForce(sql)}), '-infinity')
+      where r.period_to > coalesce((select n.period_to from newest n), '-infinity')
       order by r.period_to limit 1
     )
     select (select count(*)::int from tallyhook.periods p where ${inForce(sql)}
         and not exists (select from tallyhook.period_actions s
           where s.period_id = p.id and s.action = 'signed')) as to_sign,
-      (select min(ends) from (select ends from next union all select ends from reopened) x
-        where ends <= ${isoText(now)}) as to_close_since`;
-  return rows[0] ?? { toSign: 0, toCloseSince: null };
+      (select min(ends)
+        from (select next_ends as ends from newest union all select ends from reopened) x
+        where ends <= ${isoText(now)}) as to_close_since,
+      (select max(a.at) from newest n join tallyhook.period_actions a on a.period_id = n.id
+        where a.action = 'reopen_proposed') as to_reopen_since`;
+  return rows[0] ?? { toSign: 0, toCloseSince: null, toReopenSince: null };
 }
 
 /** The id of the report of the period in force that is exactly this one. */

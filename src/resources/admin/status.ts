@@ -149,6 +149,9 @@ export const status = resource('Status', {
     to_close_since: nullable(
       instant('When the next period ended that is as long as the last one; else null'),
     ),
+    to_reopen_since: nullable(
+      instant('Since when the reopening of a signed one waits for another owner; else null'),
+    ),
   }),
   quarantined: object(
     {

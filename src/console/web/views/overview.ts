@@ -102,6 +102,13 @@ const TASKS: readonly Task[] = [
     count: ({ periods }) => (periods.to_close_since ? 1 : 0),
     since: ({ periods }) => periods.to_close_since,
   },
+  {
+    tone: 'warn',
+    what: 'reopening of a signed period to be approved',
+    href: '/periods?state=signed',
+    count: ({ periods }) => (periods.to_reopen_since ? 1 : 0),
+    since: ({ periods }) => periods.to_reopen_since,
+  },
 ];
 
 const sumOf = (counts: readonly number[]) => counts.reduce((total, n) => total + n, 0);
