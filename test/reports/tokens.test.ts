@@ -23,8 +23,8 @@ function insertToken(token: number, columns: Columns = {}) {
   return world.insert('tokens', { ...id, ...observation, ...columns });
 }
 
-async function report() {
-  const { content } = await world.report();
+async function report(to?: number) {
+  const { content } = await world.report(START, to);
   const listed = [...content.breaks.listed, ...content.open_items.listed];
   return { content, found: listed.map(({ kind, subject }) => `${kind} ${subject}`) };
 }
@@ -144,6 +144,16 @@ describe('Hashes', () => {
     expect(later.content.breaks.listed).toMatchObject([
       { kind: 'nft_write_without_end', subject: id, age_s: (3 * DAY - HOUR) / 1000 },
     ]);
+  });
+
+  it('An operation that was reported late waits for the chain since it is known', async () => {
+    await insertToken(1, { presence: 'absent' });
+    world.clock.advance(3 * DAY);
+    const reported = { source: 'report', sent_at: null, answered_at: null };
+    const recorded_at = isoText(world.clock.now());
+    const id = await write('burn', 1, { ...reported, state: 'executed', recorded_at });
+    await world.post();
+    expect((await report(START + 3 * DAY)).found).toEqual([`nft_write_pending ${id}`]);
   });
 
   it('A settled operation without an observed token is a break', async () => {

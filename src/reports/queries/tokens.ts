@@ -10,7 +10,8 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when o.state = 'settled' then 'token_never_observed'
-          when ${happenedAt(params)} < ${overdueBefore(params, params.limits.staleMs)}
+          when coalesce(o.answered_at, o.recorded_at)
+            < ${overdueBefore(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
         o.id as subject, null::numeric as amount, ${happenedAt(params)} as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
