@@ -2,7 +2,14 @@
 
 import { beforeAll, expect, it } from 'vitest';
 import type { LinePosition } from '../../src/reports/reports.ts';
-import type { Report, ReportLine } from '../../src/resources/reports/report.ts';
+import {
+  type Report,
+  type ReportLine,
+  reportLine,
+  reportWithContent,
+} from '../../src/resources/reports/report.ts';
+import { sectionsOf } from '../../src/resources/reports/sections.ts';
+import { shower } from '../../src/resources/show.ts';
 import { useFolder } from '../harness/folder.ts';
 import { addr, balancedWorld, HUGE, START, useWorld } from './world.ts';
 
@@ -95,6 +102,15 @@ it('Every spreadsheet has the lines, and says how many more there are', async ()
   expect(csv).toContain(`1/${HUGE}`);
   expect(lines.at(-1)).toContain(`,not listed here,"${before.length - 4} transactions",`);
   expect(lines.at(-1)).toContain(`npx tallyhook export lines ${report.id} --out lines.csv`);
+});
+
+it('A section without all of its rows has no totals, and one with all of them has', () => {
+  const shown = shower(reportWithContent)(report);
+  const listed = before.map(shower(reportLine));
+  const sumsOf = (rows: typeof listed, total: number) =>
+    sectionsOf(shown, { listed: rows, total }).find(({ name }) => name === 'lines')?.sums;
+  expect(sumsOf(listed, listed.length)).toEqual(['count', 'amount', 'fees']);
+  expect(sumsOf(listed.slice(1), listed.length)).toEqual([]);
 });
 
 it('A journal that would be too long is refused with what helps', async () => {

@@ -19,7 +19,7 @@ export interface Section {
   /** Those that it uses, in order. */
   columns: string[];
   lines: Line[];
-  /** The columns whose sums say something. */
+  /** The columns whose sums are figures of the report; none where rows are left out. */
   sums: readonly string[];
 }
 
@@ -195,9 +195,19 @@ export function sectionsOf(
     'token supply': figures(of.tokens.supply.listed.flatMap(supplyFigures)),
     lines: [...linesOf(LINES, lines.listed.map(lineRow)), ...leftOut(report, lines)],
   };
-  return Object.entries(all).flatMap(([name, lines]) => {
-    const columns = COLUMNS.filter((column) => lines.some((line) => line[column]));
-    return lines.length > 0 ? [{ name, columns, lines, sums: SUMS[name] ?? [] }] : [];
+  const bounded: Record<string, { listed: readonly object[]; total: number }> = {
+    movements,
+    'movements before': movements,
+    'own account': of.own_accounts,
+    'prior period': of.prior_period,
+    'in transit': of.wallets.in_transit,
+    lines,
+  };
+  return Object.entries(all).flatMap(([name, rows]) => {
+    const columns = COLUMNS.filter((column) => rows.some((line) => line[column]));
+    const { listed, total } = bounded[name] ?? { listed: rows, total: rows.length };
+    const sums = listed.length < total ? [] : (SUMS[name] ?? []);
+    return rows.length > 0 ? [{ name, columns, lines: rows, sums }] : [];
   });
 }
 
