@@ -27,6 +27,17 @@ describe('A report of a period that has ended', () => {
     expect(content.wallets).toEqual(first.wallets);
   });
 
+  it('has a drift that began in it, also if that of the payer may have begun later', async () => {
+    const payer = await world.drift(addr(5), -5n, { window_from: isoText(END) });
+    const windows = { window_from: isoText(END - HOUR), window_to: isoText(END + HOUR) };
+    const payee = await world.drift(addr(6), 5n, { ...windows, counterpart: payer });
+    await world.sql(`update tallyhook.drifts set counterpart = '${payee}' where id = '${payer}'`);
+    const { breaks } = (await world.report()).content;
+    expect(breaks.listed).toMatchObject([{ kind: 'drift_open', subject: payee, amount: '5' }]);
+    const next = (await world.report(START, END + DAY)).content.breaks;
+    expect(next.listed).toMatchObject([{ kind: 'drift_open', subject: payer, amount: '-5' }]);
+  });
+
   it('leaves out what began after it: writes, postings that are due, drifts', async () => {
     const later = { ...timesAt(END + HOUR), amount: 9 };
     await world.operation({ ...later, state: 'unknown', answered_at: null, effective_at: null });

@@ -4,9 +4,10 @@ import type { Row } from '../../resources/resource.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
 
-/** Whether a drift `d` began in the period or before, as far as known. */
-export function beganIn({ tx, to }: ReportParams) {
-  return tx.sql`(coalesce(d.window_from, d.window_to) < ${to})`;
+/** Whether a drift began in the period or before, as far as known. */
+export function beganIn({ tx: { sql }, to }: ReportParams, drift = 'd') {
+  const [from, until] = [sql(`${drift}.window_from`), sql(`${drift}.window_to`)];
+  return sql`(coalesce(${from}, ${until}) < ${to})`;
 }
 
 /** Unclosed drifts `d` that began in the period or before. */
@@ -29,6 +30,7 @@ export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]
         'amount_max', d.amount_max::text) as evidence, (count(*) over ())::int as total
     from tallyhook.drifts d
     left join tallyhook.drifts c on c.id = d.counterpart and c.closed_at is null
+      and ${beganIn(params, 'c')}
     left join lateral (
       select jsonb_build_object('kind', x.decision, 'operation', x.operation_id,
         'reason', x.reason, 'proposed_by', x.proposed_by) as proposal
