@@ -225,7 +225,7 @@ function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
       left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
         and a.asset = 'service_token'
       left join open_on o on o.account = 'wallet:' || w.key
-      left join (${keysWithEntries(params)}) h on h.key = w.key
+      left join (${movedLately(params)}) m on m.account_id = a.id
       left join due u on u.account_key = 'wallet:' || w.key
       left join lateral (
         select x.ledger, x.late, x.unposted, x.possible, x.up, x.down, x.candidates
@@ -241,7 +241,7 @@ function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
           bool_or(amount is null) filter (where not ${beganIn(params)}) as inexact_later
         from tallyhook.drifts d where closed_at is null group by 1) d on d.wallet_key = w.key
       where w.opened_at is not null and w.observed_balance is not null
-        and (w.opened_at < ${to} or h.key is not null)
+        and (w.opened_at < ${to} or ${movedIn(params)})
     ), totals as (
       select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
         coalesce(sum(due), 0) as due, coalesce(sum(drift_up), 0) as drift_up,
@@ -321,19 +321,29 @@ function scopeOf(params: ReportParams) {
     union
     select key from tallyhook.wallets where coalesce(opened_at, observed_at) < ${to}
     union
-    ${keysWithEntries(params)}`;
+    select lower(substr(a.name, 8)) from tallyhook.accounts a
+    left join tallyhook.wallets w on w.key = lower(substr(a.name, 8))
+    left join (${movedLately(params)}) m on m.account_id = a.id
+    where a.kind = 'wallet' and not coalesce(w.opened_at < ${to}, false) and ${movedIn(params)}`;
 }
 
-/** Wallets with an entry that took effect in the period or before. */
-function keysWithEntries({ tx, to, days }: ReportParams) {
-  return tx.sql`
-    select lower(substr(a.name, 8)) as key from tallyhook.accounts a
-    where a.kind = 'wallet' and exists (select from tallyhook.day_balances k
-      where k.account_id = a.id and k.at <= ${days.to ? isoText(days.to.at) : '-infinity'})
-    union
-    select lower(substr(a.name, 8))
-    from (select distinct x.account_id from (${entriesAfter(tx, days.to, to)}) x) e
-    join tallyhook.accounts a on a.id = e.account_id and a.kind = 'wallet'`;
+/** Accounts with an entry that took effect in the period or before, and that no day end keeps. */
+function movedLately({ tx, to, days }: ReportParams) {
+  return tx.sql`select distinct x.account_id from (${entriesAfter(tx, days.to, to)}) x`;
+}
+
+/**
+ * Whether account `a`, which `m` of `movedLately` may be, has an entry that took effect in the
+ * period or before. The inner `offset 0` looks its first day balance up; without it the planner
+ * reads those of all accounts.
+ */
+function movedIn({ tx, days }: ReportParams) {
+  const { sql } = tx;
+  const isKept = days.to
+    ? sql`exists (select from tallyhook.day_balances k
+        where k.account_id = a.id and k.at <= ${isoText(days.to.at)} offset 0)`
+    : sql`false`;
+  return sql`(m.account_id is not null or ${isKept})`;
 }
 
 /**
@@ -359,18 +369,25 @@ export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
 
 /** Wallets that are stale, unopened, or inconclusive beyond the limit. */
 export async function listUncovered(params: ReportParams): Promise<FindingRow[]> {
+  const { to } = params;
   const since = beforeEnd(params, params.limits.staleMs);
   return params.tx.sql<FindingRow[]>`
     with found as (
-      select case when opened_at is null then 'wallet_unopened'
-          when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
-        'wallet:' || addr as subject, null::numeric as amount,
-        coalesce(quiet_at, observed_at) as since,
-        jsonb_build_object('verdict', verdict, 'cause', cause, 'observation', observation_id,
-          'consistent_at', consistent_at) as evidence
-      from tallyhook.wallets join (${scopeOf(params)}) s using (key)
-      where observed_at is not null and (opened_at is null or observed_at < ${since}
-        or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})
+      select case when w.opened_at is null then 'wallet_unopened'
+          when w.observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
+        'wallet:' || w.addr as subject, null::numeric as amount,
+        coalesce(w.quiet_at, w.observed_at) as since,
+        jsonb_build_object('verdict', w.verdict, 'cause', w.cause,
+          'observation', w.observation_id, 'consistent_at', w.consistent_at) as evidence
+      from tallyhook.wallets w
+      left join tallyhook.targets t on t.name = 'wallet:' || w.key
+      left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+        and a.asset = 'service_token'
+      left join (${movedLately(params)}) m on m.account_id = a.id
+      where w.observed_at is not null and (w.opened_at is null or w.observed_at < ${since}
+          or w.verdict = 'inconclusive' and coalesce(w.quiet_at, w.opened_at) < ${since})
+        and (coalesce(w.opened_at, w.observed_at) < ${to} or t.added_at < ${to}
+          or ${movedIn(params)})
     )
     ${firstOfEachKind(params)}`;
 }
