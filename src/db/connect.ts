@@ -13,6 +13,7 @@ import postgres from 'postgres';
 import { monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { SESSION } from './access/session.ts';
 import { ARRAY_TYPES, VALUE_TYPES } from './access/value-types.ts';
+import { LONG_LOGIN } from './connection/log-in.ts';
 import { type DriverOptions, openSocket } from './connection/open-socket.ts';
 import { type ConnectionSettings, parseConnection } from './connection/settings.ts';
 import { drizzle, type PgRemoteDatabase } from './drizzle.ts';
@@ -338,10 +339,16 @@ export function asJson(value: unknown): never {
 
 function openClient({ settings, ...options }: PoolOptions) {
   const { hosts, user, password, database, keepsSession } = settings;
-  const session: object = {
+  const kept = {
     ...SESSION,
-    statement_timeout: options.statementTimeoutMs ?? DEADLINE_MS,
+    statement_timeout: String(options.statementTimeoutMs ?? DEADLINE_MS),
     ...(options.role ? { role: options.role } : {}),
+  };
+  const session = {
+    application_name: options.name ?? 'tallyhook',
+    TimeZone: 'UTC',
+    ...(keepsSession ? kept : {}),
+    ...settings.session,
   };
   const first = hosts[0];
   const opening = new AbortController();
@@ -353,7 +360,8 @@ function openClient({ settings, ...options }: PoolOptions) {
     ...(database ? { database } : {}),
     ssl: false,
     keep_alive: settings.keepAliveS,
-    socket: (found: DriverOptions) => openSocket(settings, found, opening.signal),
+    connection: LONG_LOGIN,
+    socket: (found: DriverOptions) => openSocket(settings, found, session, opening.signal),
   };
   const client = postgres({
     ...driver,
@@ -361,12 +369,6 @@ function openClient({ settings, ...options }: PoolOptions) {
     idle_timeout: 0,
     backoff: (retries: number) => Math.min(1, 0.05 * 2 ** Math.min(retries, 8)),
     onnotice: () => {},
-    connection: {
-      application_name: options.name ?? 'tallyhook',
-      TimeZone: 'UTC',
-      ...(keepsSession ? session : {}),
-      ...settings.session,
-    },
     prepare: keepsSession,
     types: { ...VALUE_TYPES, ...ARRAY_TYPES } as never,
     // If true, each new connection queries array types first, and a failure of that query cannot

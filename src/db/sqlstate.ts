@@ -3,7 +3,6 @@
  * which may be secret; a DatabaseError has only the SQLSTATE and the constraint.
  */
 import { monotonicMs } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 
 export class DatabaseError extends Error {
@@ -61,8 +60,7 @@ const AWAY = new Set([
 
 /** Converts an error of the driver to a DatabaseError; returns any other error unchanged. */
 export function toDatabaseError(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof DatabaseError || error instanceof Failure)
-    return error;
+  if (!(error instanceof Error) || error instanceof DatabaseError) return error;
   const inner = error.cause instanceof Error ? error.cause : error;
   const {
     code,

@@ -7,7 +7,7 @@ import { Failure } from '../../kernel/errors.ts';
 import { FAULT_WORDS, isTlsFault, type TlsFault } from '../../resources/faults.ts';
 import { asJson, connect, type Sql } from '../connect.ts';
 import { NO_BINDING } from '../connection/log-in.ts';
-import { NO_TARGET } from '../connection/open-socket.ts';
+import { NO_TARGET, TLS_FILES } from '../connection/open-socket.ts';
 import { SCRAM_FAILED } from '../connection/scram.ts';
 import { parseConnection, placeOf } from '../connection/settings.ts';
 import { DatabaseError, isAway, toDatabaseError } from '../sqlstate.ts';
@@ -40,9 +40,8 @@ export async function reach(
       return await check(login);
     } catch (raw) {
       const error = toDatabaseError(raw);
-      // Such as a file of the URL that cannot be read.
-      if (error instanceof Failure && error.code === 'database_unavailable')
-        throw new Failure('bad_setting', `${login.variable}: ${error.detail}`);
+      if (error instanceof DatabaseError && error.code === TLS_FILES)
+        throw new Failure('bad_setting', `${login.variable}: ${(raw as Error).message}`);
       const line = error instanceof DatabaseError ? lineOf(login, error.code) : undefined;
       if (line === undefined) throw error;
       const away = isAway(error);
@@ -167,6 +166,7 @@ function lineOf({ variable, url, role }: Login, code: string): string | undefine
   const line = lines[code === '22023' ? '42501' : code];
   if (line) return `${variable}: ${line}`;
   if (isTlsFault(code)) return `${variable}: ${host}: ${FAULT_WORDS[code]}; ${ADVICE[code]}`;
-  if (!isAway(new DatabaseError(code))) return undefined;
+  // Codes of the system, such as EACCES.
+  if (!isAway(new DatabaseError(code)) && !/^E[A-Z]+$/.test(code)) return undefined;
   return `${variable}: no Postgres answers at ${host} (${code}); start it or correct the address`;
 }

@@ -1,6 +1,6 @@
 /**
  * Logs in on an open connection and leaves it as if the driver had: what the server says of the
- * session is still to be read, and the driver's own first message is dropped.
+ * session is still to be read, and what the driver writes first, its own login, is dropped.
  */
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -15,7 +15,7 @@ export interface Login {
   pass: string;
   database: string;
   /** Parameters of the session. */
-  connection: Readonly<Record<string, string | number | boolean>>;
+  session: Readonly<Record<string, string>>;
   channelBinding: ConnectionSettings['channelBinding'];
   /** Asks for the state of a server that does not report it. */
   needsState: boolean;
@@ -50,10 +50,10 @@ export interface ServerState {
 
 /** @throws LoginRefused, and errors with a code */
 export async function logIn(socket: Socket, login: Login): Promise<ServerState> {
-  const { user, database, connection } = login;
-  const session = { user, database, client_encoding: 'UTF8', ...connection };
-  const pairs = Object.entries(session).filter(([, value]) => value !== '');
-  socket.write(encoded('', PROTOCOL, ...pairs.flat().map(String), Buffer.alloc(1)));
+  const { user, database } = login;
+  const parameters = { user, database, client_encoding: 'UTF8', ...login.session };
+  const pairs = Object.entries(parameters).filter(([, value]) => value !== '');
+  socket.write(encoded('', PROTOCOL, ...pairs.flat(), Buffer.alloc(1)));
   const accepted = await authenticate(socket, login);
   const reported = new Map<string, string>();
   const kept = [accepted.bytes];
@@ -97,22 +97,20 @@ async function askState(socket: Socket): Promise<ServerState> {
   }
 }
 
-/** What follows the length of a first message. */
-const FIRST = Buffer.concat([Buffer.from([0, 3, 0, 0]), Buffer.from('user\0')]);
-
 /**
- * The first message of the driver is among the first bytes that it writes. Others before it are of
- * statements that ended with a connection before this one.
+ * The driver gathers what it writes up to 1 KiB. What it has gathered when a connection ends it
+ * keeps, before its login on the next one, and then gathers for ever. A parameter of the session
+ * makes the login so long that it is written at once, with all that was kept.
  */
+export const LONG_LOGIN = { application_name: 'x'.repeat(1_024) };
+
 function leaveToDriver(socket: Socket, received: Buffer): void {
-  const write = socket.write.bind(socket) as (bytes: Buffer, done?: () => void) => boolean;
+  const write = socket.write.bind(socket);
   socket.unshift(received);
-  socket.write = ((bytes: Buffer, done?: () => void) => {
-    socket.write = write as Socket['write'];
-    const start = bytes.indexOf(FIRST) - 4;
-    const rest = start < 0 ? bytes : bytes.subarray(start + bytes.readInt32BE(start));
-    return write(rest, done);
-  }) as Socket['write'];
+  socket.write = () => {
+    socket.write = write;
+    return true;
+  };
 }
 
 const OK = 0;

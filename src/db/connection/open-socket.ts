@@ -7,7 +7,6 @@ import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, Socket } from 'node:net';
 import * as tls from 'node:tls';
 import { after } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
 import { serverNameOf } from '../../kernel/http/server-name.ts';
 import { systemRandom } from '../../kernel/random.ts';
 import { failedHandshake, tlsFaultOf } from '../../resources/faults.ts';
@@ -15,14 +14,16 @@ import { type Login, LoginRefused, logIn, type ServerState } from './log-in.ts';
 import { coded, encoded, fieldsOf, readBytes, readMessage } from './messages.ts';
 import type { ConnectionSettings, DatabaseHost, SslMode, TargetSession } from './settings.ts';
 
-/** What the driver has found: defaults of the environment, and the parameters of the session. */
-export interface DriverOptions extends Pick<Login, 'user' | 'pass' | 'database' | 'connection'> {
+/** What the driver has found, with the defaults of the environment. */
+export interface DriverOptions extends Pick<Login, 'user' | 'pass' | 'database'> {
   host: readonly string[];
   port: readonly number[];
 }
 
 /** No host of the list has the session that is asked for. */
 export const NO_TARGET = 'NO_TARGET_SESSION';
+/** A file of the URL cannot be used; the text says which. */
+export const TLS_FILES = 'TLS_FILES';
 /** cannot_connect_now: another host may be up. */
 const STARTING = '57P03';
 
@@ -33,31 +34,40 @@ const STARTING = '57P03';
 export async function openSocket(
   settings: ConnectionSettings,
   driver: DriverOptions,
+  session: Login['session'],
   signal: AbortSignal,
 ): Promise<Socket> {
   try {
-    return await firstThatSuits(settings, driver, signal);
+    return await firstThatSuits(settings, driver, session, signal);
   } catch (error) {
-    const fault = tlsFaultOf(error);
     // The driver writes its first message before it learns of the failure.
     const failed = Object.assign(new Socket(), { write: () => true });
-    after(0, () => failed.destroy(fault ? coded(fault, 'TLS') : (error as Error)));
+    after(0, () => failed.destroy(failureOf(error as NodeJS.ErrnoException)));
     return failed;
   }
+}
+
+/** What keeps a connection from opening is an outage of the database, whatever its code. */
+function failureOf(error: NodeJS.ErrnoException): Error {
+  if (error.name === 'PostgresError') return error;
+  const code = tlsFaultOf(error) ?? error.code ?? 'CONNECTION_FAILED';
+  // A server that does not run has no socket in its folder.
+  return coded(code === 'ENOENT' ? 'ECONNREFUSED' : code, error.message);
 }
 
 /** @throws an error with a code: of the system, of `TlsFault`, SQLSTATE, or of this folder */
 async function firstThatSuits(
   settings: ConnectionSettings,
   driver: DriverOptions,
+  session: Login['session'],
   signal: AbortSignal,
 ): Promise<Socket> {
   const hosts = settings.hosts.length > 0 ? settings.hosts : [defaultHost(driver)];
-  const { user, pass, database, connection } = driver;
+  const { user, pass, database } = driver;
   const { channelBinding, targetSession } = settings;
   const needsState = targetSession !== 'any';
-  const session = { user, pass, database, connection };
-  const login = { ...session, channelBinding, needsState, random: systemRandom };
+  const account = { user, pass, database, session };
+  const login = { ...account, channelBinding, needsState, random: systemRandom };
   const attempt = { settings, login, secrets: await secretsOf(settings), signal };
   let failure: unknown;
   for (const target of passesOf(settings.targetSession)) {
@@ -128,13 +138,15 @@ async function tryHost(host: DatabaseHost, attempt: Attempt) {
 
 async function tryOnce(host: DatabaseHost, way: Way, attempt: Attempt) {
   const { settings, login, signal } = attempt;
+  const ended = coded('CONNECTION_ENDED', 'the pool was closed');
+  if (signal.aborted) throw ended;
   const tcp = openTcp(host);
   const failed = Promise.withResolvers<never>();
   const fail = (error: Error) => failed.reject(error);
   tcp.on('error', fail);
   const late = () => fail(coded('CONNECT_TIMEOUT', 'no connection in time'));
   const cancel = settings.connectTimeoutMs > 0 ? after(settings.connectTimeoutMs, late) : () => {};
-  const abort = () => fail(coded('CONNECTION_ENDED', 'the pool was closed'));
+  const abort = () => fail(ended);
   signal.addEventListener('abort', abort, { once: true });
   const work = async () => {
     await new Promise<void>((resolve) => tcp.once('connect', resolve));
@@ -201,7 +213,7 @@ function shakeHands(tcp: Socket, { host }: DatabaseHost, { settings, secrets }: 
 
 /**
  * The files, read for each connection: certificates are renewed while a daemon runs.
- * @throws Failure `database_unavailable` with a line that names the parameter
+ * @throws an error with code TLS_FILES and a line that names the parameter
  */
 async function secretsOf({ tls: settings }: ConnectionSettings): Promise<tls.ConnectionOptions> {
   const { mode, rootCertificates: root, keyPassword } = settings;
@@ -212,7 +224,7 @@ async function secretsOf({ tls: settings }: ConnectionSettings): Promise<tls.Con
       return await readFile(file);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      throw new Failure('database_unavailable', `${parameter}: ${file} cannot be read (${code})`);
+      throw coded(TLS_FILES, `${parameter}: ${file} cannot be read (${code})`);
     }
   };
   const ofSystem = root === 'system' ? tls.getCACertificates('system') : [];
@@ -231,6 +243,6 @@ async function secretsOf({ tls: settings }: ConnectionSettings): Promise<tls.Con
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     const files = 'sslrootcert, sslcrl, sslcert and sslkey must be PEM files that belong together';
-    throw new Failure('database_unavailable', `${files} (${code}); sslpassword opens the key`);
+    throw coded(TLS_FILES, `${files} (${code}); sslpassword opens the key`);
   }
 }
