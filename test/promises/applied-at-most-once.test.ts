@@ -3,9 +3,14 @@
  */
 import { expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
+import { QUICK } from '../harness/daemon.ts';
 import { operationIdOf, useRig } from '../harness/rig.ts';
 
-const rig = useRig();
+// Nothing here is about time: a slow machine must not make a write one that was not sent in time.
+const rig = useRig({
+  daemon: { ...QUICK.daemon, heartbeat_timeout_ms: 60_000 },
+  upstream: { ...QUICK.upstream, connect_timeout_ms: 60_000, write_timeout_ms: 60_000 },
+});
 const keyed = (key: string) => ({ 'idempotency-key': key });
 
 /** A hundred equal requests at once, half of them through the other daemon. */
