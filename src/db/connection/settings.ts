@@ -119,8 +119,8 @@ export function parseConnection(text: string, variable = 'the URL'): ConnectionS
   const at = authority?.lastIndexOf('@') ?? -1;
   const hosts = authority?.slice(at + 1) ?? '';
   // A password with one of these characters is read as hosts, path or query.
-  if (authority === undefined || !HOSTS.test(hosts) || (at < 0 && path.includes('@')))
-    throw refuse(MALFORMED);
+  const isCut = at < 0 && (path.includes('@') || (hosts !== '' && !path && query.includes('@')));
+  if (authority === undefined || !HOSTS.test(hosts) || isCut) throw refuse(MALFORMED);
   const decode = (part: string, what: string) => {
     try {
       return decodeURIComponent(part);
@@ -133,6 +133,7 @@ export function parseConnection(text: string, variable = 'the URL'): ConnectionS
   for (const pair of query.split('&').filter(Boolean)) {
     const [name = '', value = ''] = splitAt(pair, '=');
     const known = decode(name, 'the query');
+    if (!/^\w+$/.test(known)) throw refuse(MALFORMED);
     parameters.set(known, decode(value, `parameter ${known}`));
   }
   const read = makeReader(parameters, (name, problem) => refuse(`: ${name} ${problem}`));
@@ -156,14 +157,19 @@ export function parseConnection(text: string, variable = 'the URL'): ConnectionS
 const OURS = ['pool_mode', 'pgbouncer'];
 const OF_LOGIN = ['user', 'password'];
 
-/** A valid URL as programs of libpq take it, with another login if one is given. */
+/**
+ * A valid URL as programs of libpq take it, with another login if one is given. Without the
+ * password of that login it holds no other secret either: programs ask for that of the key.
+ */
 export function urlForPrograms(
   text: string,
   login?: { user: string | undefined; password?: string | undefined },
 ): string {
   const { scheme = '', authority = '', path, query = '' } = FORM.exec(text.trim())?.groups ?? {};
-  const removed = login ? [...OURS, ...OF_LOGIN] : OURS;
-  const kept = query.split('&').filter((pair) => !removed.includes(splitAt(pair, '=')[0]));
+  const ofLogin = login?.password === undefined ? [...OF_LOGIN, 'sslpassword'] : OF_LOGIN;
+  const removed = login ? [...OURS, ...ofLogin] : OURS;
+  const nameOf = (pair: string) => decodeURIComponent(splitAt(pair, '=')[0]);
+  const kept = query.split('&').filter((pair) => !removed.includes(nameOf(pair)));
   const written = [login?.user, login?.password].filter((part) => part !== undefined);
   const before = written.length > 0 ? `${written.map(encodeURIComponent).join(':')}@` : '';
   const hosts = authority.slice(authority.lastIndexOf('@') + 1);

@@ -178,6 +178,10 @@ describe('One line names what cannot work', () => {
     ['postgres://ada:pa/ss@db.example/shop', MALFORMED],
     ['postgres://ada:pa?ss@db.example/shop', MALFORMED],
     ['postgres://ada:pa#ss@db.example/shop', MALFORMED],
+    // What stands before the character is read as a port.
+    ['postgres://ada:50?hush@db.example/shop', MALFORMED],
+    ['postgres://ada:50?hu=ss@db.example/shop', MALFORMED],
+    ['postgres://ada:50/a?hush@db.example/shop', MALFORMED],
     ['postgres://ada:50%@db.example/shop', ': the password has a % that does not encode'],
     [
       `${AT}?sslmode=on`,
@@ -233,6 +237,9 @@ it('Programs of Postgres get a URL without what only Tallyhook knows', () => {
   expect(urlForPrograms('postgres:///?user=ada&password=p', { user: 'eve', password: 'q' })).toBe(
     'postgres://eve:q@/',
   );
+  // Nothing secret for arguments.
+  const secret = 'postgres://a:b@h/d?%70assword=x&sslpassword=y&sslkey=k&sslcert=c';
+  expect(urlForPrograms(secret, { user: 'a' })).toBe('postgres://a@h/d?sslkey=k&sslcert=c');
 });
 
 it('People are told all hosts, and no password', () => {
