@@ -263,7 +263,8 @@ describe('A report', () => {
   it.each([
     [{ ...input, to: input.from }, 400],
     [{ ...input, kind: 'horoscope' }, 400],
-    [{ ...input, from: '2026-01-01' }, 400],
+    [{ ...input, from: '2026-13-01' }, 400],
+    [{ ...input, period: '2026-01' }, 400],
   ])('The input %j is refused with %i', async (body, status) => {
     expect((await api.call('POST', '/api/reports', { body })).status).toBe(status);
   });

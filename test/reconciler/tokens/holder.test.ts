@@ -163,7 +163,7 @@ describe('Our own writes', () => {
     await token.observeAbsent();
     await token.observeAbsent();
     expect(await rig.stateOf(burned)).toBe('settled');
-    expect(await journalOf(token)).toEqual(['mint owner, ours', 'burn, ours']);
+    expect(await journalOf(token)).toEqual(['mint owner, ours', 'burn owner, ours']);
   });
 });
 
