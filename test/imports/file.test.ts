@@ -52,7 +52,8 @@ describe('The bytes of a file', () => {
     [Buffer.from([0x61, 0x0a, 0x62, 0x0d, 0x0a, 0xb0, 0xa1, 0x0a]), 'line 3 is not UTF-8'],
     [Buffer.from('a,b\n', 'utf16le'), 'line 1 has a NUL'],
     [Buffer.from([0x61, 0x0a, 0xe3]), 'line 2 is not UTF-8'],
-  ])('Bytes %j of another encoding are refused with their line', async (bytes, detail) => {
+    [Buffer.from('PK\x03\x04\x14\x00'), 'is a workbook or a ZIP; save it as CSV'],
+  ])('Bytes %j that are no text are refused with their line', async (bytes, detail) => {
     for (const size of [1, 100])
       await expect(textOf(bytes, undefined, size)).rejects.toMatchObject(refusal(detail));
   });
@@ -61,8 +62,9 @@ describe('The bytes of a file', () => {
     await expect(textOf(Buffer.from('a'), 'klingon')).rejects.toMatchObject(refusal('klingon'));
   });
 
-  it('A file of one or two bytes is text', async () => {
+  it('A file of a few bytes is text', async () => {
     expect(await textOf(Buffer.from('a'))).toBe('a');
+    expect(await textOf(Buffer.from('PK\n'))).toBe('PK\n');
     expect(await textOf(Buffer.from(''))).toBe('');
   });
 });

@@ -6,8 +6,10 @@ const MARKS = [
   { bytes: [0xff, 0xfe], encoding: 'utf-16le' },
   { bytes: [0xfe, 0xff], encoding: 'utf-16be' },
 ];
+/** How a ZIP begins, such as a workbook. */
+const ZIP = [0x50, 0x4b, 0x03, 0x04];
 /** The longest of them. */
-const MARK_BYTES = 3;
+const MARK_BYTES = 4;
 
 /** @throws Failure `invalid_request` for an encoding that nobody knows */
 export function decoderOf(encoding: string) {
@@ -21,7 +23,8 @@ export function decoderOf(encoding: string) {
 
 /**
  * The text without its mark, with every line end as a line feed.
- * @throws Failure `invalid_request` with the line whose bytes are no text in that encoding
+ * @throws Failure `invalid_request` with the line whose bytes are no text in that encoding, or for
+ * a workbook
  */
 export async function* decoded(
   chunks: AsyncIterable<Uint8Array>,
@@ -53,8 +56,12 @@ export async function* decoded(
   yield next(isShort ? decoder.decode(head) : decoder.decode(), true);
 }
 
+/** @throws Failure `invalid_request` for bytes that are no text */
 function markOf(bytes: Uint8Array): string | undefined {
-  return MARKS.find((mark) => mark.bytes.every((byte, n) => bytes[n] === byte))?.encoding;
+  const begins = (mark: readonly number[]) => mark.every((byte, n) => bytes[n] === byte);
+  if (begins(ZIP))
+    throw new Failure('invalid_request', 'the file is a workbook or a ZIP; save it as CSV (UTF-8)');
+  return MARKS.find(({ bytes: mark }) => begins(mark))?.encoding;
 }
 
 function unreadable(line: number, isNul: boolean, encoding: string): Failure {

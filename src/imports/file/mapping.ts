@@ -32,8 +32,9 @@ export const FIELDS: readonly string[] = [
 ];
 /** As long as a line of `POST /api/operations`. */
 const REPORT_MAX = 65_536;
-/** Names that are listed. */
+/** Names that are listed, and how much of each. */
 const IGNORED_MAX = 100;
+const NAME_MAX = 200;
 /** What every report has. */
 const REQUIRED = ['kind', 'occurred_at'];
 
@@ -97,10 +98,31 @@ export function makeMapping(options: ImportOptions): Mapping {
     if (text === undefined) return undefined;
     return own(values[field], text) ?? text;
   }
+  /** @throws RangeError for a cell that is nested too deeply */
+  function reportOf(cells: Record<string, Json>) {
+    const report: Record<string, Json> = {};
+    for (const field of FIELDS) {
+      const text = textOf(field, cells);
+      if (text === undefined) continue;
+      if (field === 'distinct') report[field] = truth(text);
+      else if (NUMBERS.includes(field) || AMOUNTS.includes(field)) report[field] = readNumber(text);
+      else report[field] = text;
+    }
+    if (typeof report.occurred_at === 'string') {
+      const time = readTime(report.occurred_at);
+      if ('code' in time) return { problem: time };
+      report.occurred_at = time.text;
+    }
+    const text = canonicalJson(report);
+    if (text.length <= REPORT_MAX) return { report: text };
+    const detail = `the report is longer than ${REPORT_MAX} characters`;
+    return { problem: { code: 'body_too_large', detail } };
+  }
   const noteIgnored = (names: readonly string[]) => {
     const used = new Set(FIELDS.map(columnOf));
     for (const name of names)
-      if (name !== '' && !used.has(name) && ignored.size < IGNORED_MAX) ignored.add(name);
+      if (name !== '' && !used.has(name) && ignored.size < IGNORED_MAX)
+        ignored.add(name.slice(0, NAME_MAX).replaceAll('\0', '\ufffd'));
   };
   return {
     ignored,
@@ -123,24 +145,13 @@ export function makeMapping(options: ImportOptions): Mapping {
       isOwn ??= isOwnExport(Object.keys(cells));
       if (options.format === 'ndjson') noteIgnored(Object.keys(cells));
       if (isOwn && cells.outcome !== 'executed') return undefined;
-      const report: Record<string, Json> = {};
-      for (const field of FIELDS) {
-        const text = textOf(field, cells);
-        if (text === undefined) continue;
-        if (field === 'distinct') report[field] = truth(text);
-        else if (NUMBERS.includes(field) || AMOUNTS.includes(field))
-          report[field] = readNumber(text);
-        else report[field] = text;
+      try {
+        return { line, ...reportOf(cells) };
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        const detail = 'the line is nested too deeply';
+        return { line, problem: { code: 'malformed_json', detail } };
       }
-      if (typeof report.occurred_at === 'string') {
-        const time = readTime(report.occurred_at);
-        if ('code' in time) return { line, problem: time };
-        report.occurred_at = time.text;
-      }
-      const text = canonicalJson(report);
-      if (text.length <= REPORT_MAX) return { line, report: text };
-      const detail = `the report is longer than ${REPORT_MAX} characters`;
-      return { line, problem: { code: 'body_too_large', detail } };
     },
   };
 }
