@@ -880,8 +880,8 @@ CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("
 CREATE INDEX "deliveries_failed" ON "tallyhook"."deliveries" USING btree ("state","id") WHERE state in ('exhausted', 'cancelled');--> statement-breakpoint
 CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "import_movements_account" ON "tallyhook"."import_movements" USING btree ("import_id","account","at");--> statement-breakpoint
-CREATE INDEX "import_rows_result" ON "tallyhook"."import_rows" USING btree ("import_id","result","n");--> statement-breakpoint
-CREATE INDEX "import_rows_identity" ON "tallyhook"."import_rows" USING btree ("import_id","identity");--> statement-breakpoint
-CREATE INDEX "import_rows_named" ON "tallyhook"."import_rows" USING btree ("import_id","named") WHERE named is not null;--> statement-breakpoint
+CREATE INDEX "import_rows_result" ON "tallyhook"."import_rows" USING btree ("result","import_id","n");--> statement-breakpoint
+CREATE INDEX "import_rows_identity" ON "tallyhook"."import_rows" USING btree ("identity") WHERE identity is not null;--> statement-breakpoint
+CREATE INDEX "import_rows_named" ON "tallyhook"."import_rows" USING btree ("named") WHERE named is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "imports_going" ON "tallyhook"."imports" USING btree ("fingerprint") WHERE state in ('checking', 'recording', 'ready', 'refused');--> statement-breakpoint
 CREATE INDEX "imports_working" ON "tallyhook"."imports" USING btree ("created_at") WHERE state in ('checking', 'recording');

@@ -894,9 +894,9 @@ CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (qua
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
 CREATE INDEX import_movements_account ON tallyhook.import_movements USING btree (import_id, account, at);
-CREATE INDEX import_rows_identity ON tallyhook.import_rows USING btree (import_id, identity);
-CREATE INDEX import_rows_named ON tallyhook.import_rows USING btree (import_id, named) WHERE (named IS NOT NULL);
-CREATE INDEX import_rows_result ON tallyhook.import_rows USING btree (import_id, result, n);
+CREATE INDEX import_rows_identity ON tallyhook.import_rows USING btree (identity) WHERE (identity IS NOT NULL);
+CREATE INDEX import_rows_named ON tallyhook.import_rows USING btree (named) WHERE (named IS NOT NULL);
+CREATE INDEX import_rows_result ON tallyhook.import_rows USING btree (result, import_id, n);
 CREATE UNIQUE INDEX imports_going ON tallyhook.imports USING btree (fingerprint) WHERE (state = ANY (ARRAY['checking'::text, 'recording'::text, 'ready'::text, 'refused'::text]));
 CREATE INDEX imports_working ON tallyhook.imports USING btree (created_at) WHERE (state = ANY (ARRAY['checking'::text, 'recording'::text]));
 CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);

@@ -67,7 +67,6 @@ const WAIT_MS = 500;
 const CHECK_VALID_MS = 3_600_000;
 const KEEP_MS = 30 * 86_400_000;
 const UPLOAD_MS = 86_400_000;
-const REMOVED_MAX = 5_000;
 
 export function makeImports(deps: Deps): Imports {
   const { peopleDb, clock } = deps;
@@ -126,9 +125,8 @@ export function makeImports(deps: Deps): Imports {
 /** Ends imports that nobody goes on with; removes some old rows, and returns how many. */
 export async function pruneImports(db: Db, now: Instant): Promise<number> {
   await store.endIdle(db, now - KEEP_MS, now);
-  for (const id of await store.listAbandoned(db, now - UPLOAD_MS))
-    await db.begin((tx) => store.removeStaged(tx, id));
-  return db.single((q) => store.removeRows(q, now - KEEP_MS, REMOVED_MAX));
+  for (const id of await store.listAbandoned(db, now - UPLOAD_MS)) await store.removeStaged(db, id);
+  return db.single((q) => store.removeRows(q, now - KEEP_MS));
 }
 
 /** @throws Failure `conflict` */
@@ -159,10 +157,11 @@ async function runOnce(
   const until = now + PASS_MS;
   let one: Import | undefined = claimed;
   let step: Step = 'more';
+  const place = { after: 0 };
   while (one && step === 'more' && clock.now() < until && !signal?.aborted) {
     const isWorking: boolean = one.state === 'checking' || one.state === 'recording';
     if (!isWorking) step = 'ended';
-    else step = await (one.state === 'checking' ? checkStep(deps, one) : recordStep(deps, one));
+    else step = await (one.state === 'checking' ? checkStep : recordStep)(deps, one, place);
     if (step === 'more') one = await store.findImport(db, claimed.id);
   }
   const at = clock.now();

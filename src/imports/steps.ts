@@ -3,7 +3,7 @@
  * one is recorded: the rows say what is left, so a killed daemon loses at most one step. The same
  * rule (`operations/reported`) judges a row in the check and in the recording.
  */
-import type { Db } from '../db/connect.ts';
+import type { Db, Tx } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
@@ -39,17 +39,30 @@ export type Step = 'more' | 'wait' | 'ended';
 const ACCOUNTS = 100;
 const FAILED_MAX = 100;
 
-export async function checkStep(deps: StepDeps, one: Import): Promise<Step> {
-  const rows = await store.nextRows(deps.db, one.id, null, REPORTS_MAX);
-  if (rows.length > 0) {
-    await store.saveChecked(deps.db, one.id, await checkRows(deps, one, rows));
-    return 'more';
+/** Behind which row the next ones are looked for, so that none is read again and again. */
+export interface Place {
+  after: number;
+}
+
+export async function checkStep(deps: StepDeps, one: Import, place: Place): Promise<Step> {
+  if (one.checked < one.lines) {
+    const isWhole = place.after === 0;
+    const rows = await nextRows(deps, one.id, place, null);
+    if (rows.length > 0) await store.saveChecked(deps.db, one.id, await checkRows(deps, one, rows));
+    if (rows.length > 0 || !isWhole) return 'more';
   }
   // Reports of another import that are not posted yet would be missing in the proof.
   if (await hasDueReports(deps.db)) return 'wait';
   const current = await store.findImport(deps.db, one.id);
   if (current?.state !== 'checking') return 'ended';
   return (await proveAccounts(deps, current)) ? 'more' : endCheck(deps, current);
+}
+
+/** None at the end of the file; then the place is its begin. */
+async function nextRows({ db }: StepDeps, id: string, place: Place, result: 'new' | null) {
+  const rows = await store.nextRows(db, id, { result, after: place.after, limit: REPORTS_MAX });
+  place.after = rows.at(-1)?.n ?? 0;
+  return rows;
 }
 
 async function endCheck({ db, clock }: StepDeps, one: Import): Promise<Step> {
@@ -221,10 +234,12 @@ async function knownOf(db: Db, accounts: readonly string[]): Promise<Map<string,
   );
 }
 
-export async function recordStep(deps: StepDeps, one: Import): Promise<Step> {
+export async function recordStep(deps: StepDeps, one: Import, place: Place): Promise<Step> {
   const { db, clock, reportedOperations, onRecorded } = deps;
-  const rows = await store.nextRows(db, one.id, 'new', REPORTS_MAX);
+  const isWhole = place.after === 0;
+  const rows = await nextRows(deps, one.id, place, 'new');
   if (rows.length === 0) {
+    if (!isWhole) return 'more';
     await store.moveImport(db, one.id, ['recording'], 'done', { now: clock.now() });
     return 'ended';
   }
@@ -240,12 +255,20 @@ export async function recordStep(deps: StepDeps, one: Import): Promise<Step> {
     importId: one.id,
     unproved: one.reason ?? undefined,
   };
-  await reportedOperations.report(reportsOf(read), by, (tx, results) => {
+  const ended = new Failure('conflict', 'the import has ended');
+  const save = async (tx: Tx, results: ReadonlyMap<number, Reported>) => {
     const done = [...results].map(([index, reported]) => {
       return { n: places[index]?.n ?? 0, ...outcomeOf(reported, reported.result) };
     });
-    return store.saveRecorded(tx, one.id, done);
-  });
+    // Nothing is recorded once it is answered as cancelled.
+    if (!(await store.saveRecorded(tx, one.id, done))) throw ended;
+  };
+  try {
+    await reportedOperations.report(reportsOf(read), by, save);
+  } catch (error) {
+    if (error === ended) return 'ended';
+    throw error;
+  }
   onRecorded();
   return 'more';
 }

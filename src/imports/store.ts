@@ -1,8 +1,9 @@
 /** Reads and writes imports and their rows. */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { asJson, type Db, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { columnsOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
+import { parseJson } from '../kernel/json.ts';
 import type {
   ImportState,
   imported,
@@ -20,6 +21,11 @@ export type Import = Row<typeof imported> & {
 };
 export type ImportRow = Row<typeof importRow>;
 export type Summary = NonNullable<Import['summary']>;
+
+/** The first half of the keys of advisory locks. */
+const FINGERPRINTS = 7_240_204;
+/** Rows of one statement. */
+const REMOVED_MAX = 5_000;
 
 export async function insertStaging(
   { sql }: Queryable,
@@ -52,14 +58,24 @@ export async function insertRows(
       as x(n int, line int, report text, problem jsonb)`;
 }
 
-/** Removes an import whose file did not arrive whole, or that another one continues. */
-export async function removeStaged(tx: Tx, id: string): Promise<void> {
-  await tx.sql`delete from tallyhook.import_rows where import_id = ${id}`;
-  await tx.sql`delete from tallyhook.imports where id = ${id} and state = 'staging'`;
+/** Removes an import whose file did not arrive whole, or that has arrived already. */
+export async function removeStaged(db: Db, id: string): Promise<void> {
+  let removed = 1;
+  for (let last = REMOVED_MAX; removed > 0; last += REMOVED_MAX) {
+    const rows = await db.single(
+      ({ sql }) => sql`
+        delete from tallyhook.import_rows where import_id = ${id} and n <= ${last}`,
+    );
+    removed = rows.count;
+  }
+  await db.single(
+    ({ sql }) => sql`delete from tallyhook.imports where id = ${id} and state = 'staging'`,
+  );
 }
 
-/** The import of this fingerprint that has not ended, locked. */
+/** The import of this fingerprint that has not ended; no other arrives until the end of `tx`. */
 export async function lockGoing(tx: Tx, fingerprint: string): Promise<Import | undefined> {
+  await tx.sql`select pg_advisory_xact_lock(${FINGERPRINTS}::int, hashtext(${fingerprint}))`;
   const [found] = await tx.sql<Import[]>`
     select ${columnsOf(tx.sql, imports)} from tallyhook.imports
     where fingerprint = ${fingerprint} and state in ('checking', 'recording', 'ready', 'refused')
@@ -84,23 +100,6 @@ export async function markStaged(
       ignored_columns = ${ignoredColumns as string[]}::text[]
     where id = ${id} returning ${columnsOf(tx.sql, imports)}`;
   return must(row, 'staged import');
-}
-
-/** Has all rows checked and proved again, since other writes may be known by now. */
-export async function checkAgain(tx: Tx, id: string): Promise<Import> {
-  const { sql } = tx;
-  await sql`delete from tallyhook.import_movements where import_id = ${id}`;
-  await sql`
-    update tallyhook.import_rows set result = null, problem = null, operation_id = null
-    where import_id = ${id} and report is not null`;
-  const [row] = await sql<Import[]>`
-    with unreadable as (
-      select count(*)::int as n from tallyhook.import_rows
-      where import_id = ${id} and report is null)
-    update tallyhook.imports set state = 'checking', checked = u.n, refused = u.n, to_record = 0,
-      known = 0, proved_account = '', summary = null, checked_at = null
-    from unreadable u where id = ${id} returning ${columnsOf(sql, imports)}`;
-  return must(row, 'import');
 }
 
 export async function findImport(db: Queryable, id: string): Promise<Import | undefined> {
@@ -132,12 +131,16 @@ export async function listRows(
   id: string,
   { result, after, limit }: Page<bigint> & { result?: RowResult | undefined },
 ): Promise<ImportRow[]> {
-  return sql<ImportRow[]>`
-    select n, line, result, operation_id, problem, report::jsonb as report
+  const rows = await sql<(Omit<ImportRow, 'report'> & { report: string | null })[]>`
+    select n, line, result, operation_id, problem, report
     from tallyhook.import_rows
     where import_id = ${id} ${result === undefined ? sql`` : sql`and result = ${result}`}
       ${after === undefined ? sql`` : sql`and n > ${after.toString()}::int`}
     order by n limit ${limit}`;
+  // Postgres has no jsonb of every text of JSON.
+  return rows.map(({ report, ...row }) => {
+    return { ...row, report: report === null ? null : parseJson(report) };
+  });
 }
 
 /** The import that waits longest for work, which no other daemon gets until then. */
@@ -188,17 +191,17 @@ export interface ReportRow {
   report: string;
 }
 
-/** The next rows with this result; those without one are not checked. */
+/** The next rows behind a place with this result; those without one are not checked. */
 export async function nextRows(
   { sql }: Queryable,
   id: string,
-  result: 'new' | null,
-  limit: number,
+  { result, after, limit }: { result: 'new' | null; after: number; limit: number },
 ): Promise<ReportRow[]> {
+  // No index has this form of the result, so they are read by their place whatever is estimated.
   return sql<ReportRow[]>`
     select n, line, report from tallyhook.import_rows
-    where import_id = ${id} and report is not null
-      and ${result === null ? sql`result is null` : sql`result = ${result}`}
+    where import_id = ${id} and n > ${after} and report is not null
+      and coalesce(result, '') = ${result ?? ''}
     order by n limit ${limit}`;
 }
 
@@ -208,18 +211,33 @@ export async function earlierRows(
   id: string,
   of: { before: number; identities: readonly string[]; named: readonly string[] },
 ): Promise<ReportRow[]> {
-  const rows = await sql<ReportRow[]>`
-    select n, line, report from tallyhook.import_rows where n in (
-      select min(n) from tallyhook.import_rows
-      where import_id = ${id} and result = 'new' and n < ${of.before}
-        and identity = any(${of.identities as string[]}::text[]) group by identity, report
+  const isEarlier = sql`
+    found.import_id = ${id} and found.result = 'new' and found.n < ${of.before}`;
+  // `offset 0` keeps each lookup on its index, also with a plan made while the table was small.
+  return sql<ReportRow[]>`
+    select r.n, r.line, r.report from (
+      select min(found.n) as n from unnest(${of.identities as string[]}::text[]) as x(identity)
+      cross join lateral (
+        select p.import_id, p.n, p.result, p.report from tallyhook.import_rows p
+        where p.identity is not null and p.identity = x.identity offset 0) found
+      where ${isEarlier} group by x.identity, found.report
       union
-      select n from tallyhook.import_rows
-      where import_id = ${id} and result = 'new' and n < ${of.before}
-        and named is not null and named = any(${of.named as string[]}::text[]))
-      and import_id = ${id}
-    order by n`;
-  return rows;
+      select found.n from unnest(${of.named as string[]}::text[]) as x(named)
+      cross join lateral (
+        select p.import_id, p.n, p.result from tallyhook.import_rows p
+        where p.named is not null and p.named = x.named offset 0) found
+      where ${isEarlier}) e
+    cross join lateral (
+      select p.n, p.line, p.report from tallyhook.import_rows p
+      where p.import_id = ${id} and p.n = e.n offset 0) r
+    order by r.n`;
+}
+
+/** Where the rows of `x` are, each by one look into the index, whatever is estimated. */
+function placesOf(sql: Sql, id: string) {
+  return sql`cross join lateral (
+      select p.ctid as place from tallyhook.import_rows p
+      where p.import_id = ${id} and p.n = x.n offset 0) p`;
 }
 
 /** What the check found of a row. */
@@ -239,11 +257,11 @@ export interface CheckedRow {
 
 /** Stores it of those that are not checked yet. */
 export async function saveChecked(
-  db: Queryable,
+  { sql }: Queryable,
   id: string,
   rows: readonly CheckedRow[],
 ): Promise<void> {
-  await db.sql`
+  await sql`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, line int, result text,
         problem jsonb, "operationId" text, identity text, named text, kind text,
@@ -252,7 +270,7 @@ export async function saveChecked(
       update tallyhook.import_rows r set result = x.result, problem = x.problem,
         operation_id = x."operationId", identity = x.identity, named = x.named, kind = x.kind,
         occurred_at = x."occurredAt"
-      from x where r.import_id = ${id} and r.n = x.n and r.result is null
+      from x ${placesOf(sql, id)} where r.ctid = p.place and r.result is null
       returning r.n, r.result
     ), moved as (
       insert into tallyhook.import_movements (import_id, n, line, account, at, amount)
@@ -271,19 +289,20 @@ export async function saveChecked(
 /** What recording made of new rows. */
 export type RecordedRow = Pick<CheckedRow, 'n' | 'result' | 'problem' | 'operationId'>;
 
+/** False when the import is no longer being recorded. */
 export async function saveRecorded(
-  db: Queryable,
+  { sql }: Queryable,
   id: string,
   rows: readonly RecordedRow[],
-): Promise<void> {
-  await db.sql`
+): Promise<boolean> {
+  const saved = await sql`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, result text,
         problem jsonb, "operationId" text)
     ), saved as (
       update tallyhook.import_rows r set result = x.result, problem = x.problem,
         operation_id = x."operationId"
-      from x where r.import_id = ${id} and r.n = x.n and r.result = 'new'
+      from x ${placesOf(sql, id)} where r.ctid = p.place and r.result = 'new'
       returning r.result
     )
     update tallyhook.imports i set recorded = i.recorded + s.recorded,
@@ -291,7 +310,8 @@ export async function saveRecorded(
     from (select count(*) filter (where result = 'recorded')::int as recorded,
       count(*) filter (where result = 'known')::int as known,
       count(*) filter (where result = 'refused')::int as refused from saved) s
-    where i.id = ${id}`;
+    where i.id = ${id} and i.state = 'recording'`;
+  return saved.count > 0;
 }
 
 /** The next accounts of wallets that new rows move. */
@@ -388,11 +408,8 @@ export async function endIdle(db: Queryable, before: Instant, now: Instant): Pro
 }
 
 /** Removes some rows of imports that ended before; returns how many. */
-export async function removeRows(
-  { sql }: Queryable,
-  before: Instant,
-  limit: number,
-): Promise<number> {
+export async function removeRows({ sql }: Queryable, before: Instant): Promise<number> {
+  const limit = REMOVED_MAX;
   const rows = await sql`
     delete from tallyhook.import_rows r using (
       select o.import_id, o.n from tallyhook.imports i cross join lateral (

@@ -15,7 +15,7 @@ export const imports = tallyhook.table(
     state: text().notNull(),
     /** Of the file; empty until it has arrived. */
     sha256: text().notNull().default(''),
-    /** Of owner, file and options: an upload with the same one continues an import. */
+    /** Of owner, file and options; at most one import with it has not ended. */
     fingerprint: text().notNull().default(''),
     bytes: integer().notNull().default(0),
     ignoredColumns: text('ignored_columns').array().notNull().default([]),
@@ -64,9 +64,9 @@ export const importRows = tallyhook.table(
   },
   (t) => [
     primaryKey({ columns: [t.importId, t.n] }),
-    index('import_rows_result').on(t.importId, t.result, t.n),
-    index('import_rows_identity').on(t.importId, t.identity),
-    index('import_rows_named').on(t.importId, t.named).where(sql`named is not null`),
+    index('import_rows_result').on(t.result, t.importId, t.n),
+    index('import_rows_identity').on(t.identity).where(sql`identity is not null`),
+    index('import_rows_named').on(t.named).where(sql`named is not null`),
   ],
 );
 

@@ -33,7 +33,8 @@ interface Deps {
 
 /**
  * Returns the import of the file. The same file with the same options of the same owner is the
- * import that has not ended; one that is checked is checked again.
+ * import that is being checked or recorded; one that waits to be recorded ends, as its check does
+ * not know what came since.
  * @throws Failure `invalid_request` when the file cannot be read, `malformed_json` when it is cut,
  * `body_too_large`, `shutting_down`
  */
@@ -64,18 +65,19 @@ export async function stageFile(deps: Deps, upload: Upload): Promise<store.Impor
     const { bytes, sha256 } = file.result();
     const fingerprint = sha256Hex(canonicalJson([owner, sha256, stored]));
     const ignoredColumns = [...mapping.ignored];
-    return await db.begin(async (tx) => {
+    const found = await db.begin(async (tx) => {
       const going = await store.lockGoing(tx, fingerprint);
-      if (!going) {
-        const found = { ...counts, bytes, sha256, fingerprint, ignoredColumns };
-        return store.markStaged(tx, id, found);
-      }
-      await store.removeStaged(tx, id);
-      const isChecked = going.state === 'ready' || going.state === 'refused';
-      return isChecked ? store.checkAgain(tx, going.id) : going;
+      if (going?.state === 'checking' || going?.state === 'recording') return going;
+      if (going)
+        await store.moveImport(tx, going.id, [going.state], 'cancelled', { now: clock.now() });
+      const arrived = { ...counts, bytes, sha256, fingerprint, ignoredColumns };
+      return store.markStaged(tx, id, arrived);
     });
+    if (found.id !== id) await store.removeStaged(db, id);
+    return found;
   } catch (error) {
-    await db.begin((tx) => store.removeStaged(tx, id));
+    // What stays is removed a day later.
+    await store.removeStaged(db, id).catch(() => {});
     // A client reads the answer when it has sent everything.
     await file.drain();
     throw error;

@@ -122,24 +122,27 @@ describe('An import', () => {
     expect(await show(one.id)).toMatchObject({ state: 'done', recorded: 602, refused: 0 });
   });
 
-  it('of one file, its options and its owner is one, which is checked again', async () => {
+  it('of one file, its options and its owner is one; one that waits gives way to it', async () => {
     const text = ndjson([aGive(), { kind: 'nonsense' }]);
-    const first = await send(text);
+    const [first, twice] = await Promise.all([send(text), send(text)]);
+    expect(first).toMatchObject({ id: twice.id, state: 'checking' });
+    expect(await send(text)).toMatchObject({ id: first.id });
     await work();
     expect(await show(first.id)).toMatchObject({ state: 'refused', checked: 2 });
     const again = await send(text);
-    expect(again).toMatchObject({ id: first.id, state: 'checking', to_record: 0, refused: 0 });
+    expect(again).toMatchObject({ state: 'checking', to_record: 0, refused: 0 });
+    expect(await show(first.id)).toMatchObject({ state: 'cancelled', checked: 2 });
     await work();
-    expect(await show(first.id)).toMatchObject({ state: 'refused', to_record: 1, refused: 1 });
+    expect(await show(again.id)).toMatchObject({ state: 'refused', to_record: 1, refused: 1 });
     const key = await api.keyFor('manage', 'read');
     const others = [await send(text, { options: { time_zone: 'UTC' } }), await send(text, { key })];
-    expect(new Set([first.id, ...others.map(({ id }) => id)]).size).toBe(3);
+    expect(new Set([again.id, ...others.map(({ id }) => id)]).size).toBe(3);
     await work();
-    const forbidden = await api.call('POST', `/api/imports/${first.id}/cancel`, { key });
+    const forbidden = await api.call('POST', `/api/imports/${again.id}/cancel`, { key });
     expect(forbidden.body).toMatchObject({ code: 'forbidden' });
-    const ended = await api.call('POST', `/api/imports/${first.id}/cancel`);
+    const ended = await api.call('POST', `/api/imports/${again.id}/cancel`);
     expect(ended.body).toMatchObject({ state: 'cancelled' });
-    expect((await send(text)).id).not.toBe(first.id);
+    expect((await send(text)).id).not.toBe(again.id);
     await work();
   });
 
@@ -163,6 +166,45 @@ describe('An import', () => {
     const response = await api.api.request(pathOf('history.ndjson'), request);
     expect(await response.json()).toMatchObject({ code });
     expect(await countRows()).toBe(before);
+  });
+
+  it('shows rows with texts that Postgres has no jsonb of, and columns with such names', async () => {
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    const { id } = await send(
+      `${ndjson([aGive({ reference: 'a\0b', 'x\0y': 1, ['z'.repeat(300)]: 1 })])}` +
+        `{"kind":"give","reference":"\\ud800"}\n{"kind":"give","reference":${deep}}\n`,
+    );
+    await work();
+    expect(await show(id)).toMatchObject({
+      state: 'refused',
+      ignored_columns: ['x\ufffdy', 'z'.repeat(200)],
+    });
+    const [nul, surrogate, nested] = await rowsOf(id);
+    expect(nul).toMatchObject({
+      result: 'refused',
+      problem: { detail: expect.stringContaining('reference: must not contain NUL') },
+      report: { reference: 'a\0b' },
+    });
+    expect(surrogate).toMatchObject({ report: { reference: '\ud800' } });
+    expect(nested).toMatchObject({ report: null, problem: { code: 'malformed_json' } });
+  });
+
+  it('that is cancelled while a step records it keeps nothing of that step', async () => {
+    const before = await countOperations();
+    const one = await checked([aGive(), aGive()]);
+    await record(one.id);
+    const { report } = api.reportedOperations;
+    const reportedOperations: typeof api.reportedOperations = {
+      ...api.reportedOperations,
+      async report(reports, by, within) {
+        await api.call('POST', `/api/imports/${one.id}/cancel`);
+        return report(reports, by, within);
+      },
+    };
+    const late = makeImports({ ...api.importDeps, reportedOperations, onRecorded: () => {} });
+    while ((await late.runOnce(api.clock.now())) !== undefined);
+    expect(await show(one.id)).toMatchObject({ state: 'cancelled', recorded: 0 });
+    expect(await countOperations()).toBe(before);
   });
 
   it('of two daemons at once is recorded once, row for row', async () => {

@@ -72,8 +72,8 @@ export function addImports(router: Router, { imports, wake, stopping }: Deps): v
     summary: 'Import a file of operations that were made elsewhere',
     description:
       'CSV or NDJSON of at most 512 MiB and 1,000,000 rows. It is checked and its balances are ' +
-      'proved; nothing is recorded before `record`. The same file with the same options is the ' +
-      'import that has not ended, and is checked again.',
+      'proved; nothing is recorded before `record`. The same file with the same options is that ' +
+      'import while it is checked or recorded; one that waits to be recorded ends then.',
     request: z.object({ query }),
     content: { 'application/octet-stream': { schema: z.string() } },
     responses: {
