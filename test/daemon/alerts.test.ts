@@ -44,7 +44,7 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([24, 29]);
+  expect([RULES.length, SHOWN.length]).toEqual([28, 29]);
 });
 
 it.each([
