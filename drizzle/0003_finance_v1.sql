@@ -394,22 +394,29 @@ comment on column finance_v1.operations_without_tx_number.answered_at is 'When t
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
 comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
-create function tallyhook.movements_daily("from" timestamptz, "to" timestamptz, time_zone text)
-returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+-- Postings of token writes; a reversal is minus one operation.
+create function tallyhook.movements("from" timestamptz, "to" timestamptz)
+returns table (effective_at timestamptz, kind text, reason_type text, operations integer, amount numeric, fees numeric)
 language sql stable as $$
-select tallyhook.day_of(t.effective_at, $3) as day, o.kind, t.reason_type,
-    sum(2 * (t.posting % 2) - 1)::bigint, sum((2 * (t.posting % 2) - 1) * o.amount),
-    sum((2 * (t.posting % 2) - 1) * coalesce(o.fee_amount, 0))
+select t.effective_at, o.kind, t.reason_type, 2 * (t.posting % 2) - 1, (2 * (t.posting % 2) - 1) * o.amount,
+    (2 * (t.posting % 2) - 1) * coalesce(o.fee_amount, 0)
   from tallyhook.transactions t
   join tallyhook.operations o on o.id = t.operation_id
   where t.effective_at >= coalesce($1, '-infinity') and t.effective_at < coalesce($2, 'infinity')
+$$;
+--> statement-breakpoint
+create function tallyhook.movements_daily("from" timestamptz, "to" timestamptz, time_zone text)
+returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+language sql stable as $$
+select tallyhook.day_of(m.effective_at, $3) as day, m.kind, m.reason_type, sum(m.operations), sum(m.amount), sum(m.fees)
+  from tallyhook.movements($1, $2) m
   group by 1, 2, 3
   order by 1, 2, 3
 $$;
 --> statement-breakpoint
-revoke execute on function tallyhook.movements_daily from public;
+revoke execute on function tallyhook.movements, tallyhook.movements_daily from public;
 --> statement-breakpoint
-grant execute on function tallyhook.movements_daily to tallyhook_writer;
+grant execute on function tallyhook.movements to tallyhook_writer;
 --> statement-breakpoint
 -- Postgres takes the first of the three for what is written in quotes, so that a day or a local time is one of the
 -- argument time_zone, and not of the session.

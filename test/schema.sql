@@ -1599,7 +1599,8 @@ CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods() RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'pg_temp'; -- body 6ed021f336a1ea7e4d74dc1837b93d36
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 28edbd98eb65ed6ac906578eec206e47
 CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE STRICT SET "TimeZone" TO 'UTC'; -- body 40ff8e71e432a1c39d0cd1c3c751477d
-CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 08622a31e70a1b226660904f07afd44b
+CREATE OR REPLACE FUNCTION tallyhook.movements("from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(effective_at timestamp with time zone, kind text, reason_type text, operations integer, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 283cc46ae979508ee00b646a8ef9005a
+CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 30a5f183c31870e8112d3d83123157f0
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
@@ -1965,7 +1966,7 @@ grant execute on function tallyhook.expected_balance(text,timestamp with time zo
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
-grant execute on function tallyhook.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
+grant execute on function tallyhook.movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,text,integer,integer) to tallyhook_writer;

@@ -227,9 +227,9 @@ export async function listMovements(
       coalesce(sum(sum(fees) filter (where not x.earlier)) over (), 0) as all_fees,
       coalesce(sum(sum(fees) filter (where x.earlier)) over (), 0) as all_before_fees
     from (
-      select false as earlier, m.* from tallyhook.movements_daily(${from}, ${to}, 'UTC') m
+      select false as earlier, m.* from tallyhook.movements(${from}, ${to}) m
       union all
-      select true, m.* from tallyhook.movements_daily(${beginBefore}, ${from}, 'UTC') m) x
+      select true, m.* from tallyhook.movements(${beginBefore}, ${from}) m) x
     group by kind, reason_type order by kind, reason_type nulls first
     limit ${limits.listMax}`;
 }
