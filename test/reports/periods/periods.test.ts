@@ -4,7 +4,12 @@ import { isoText } from '../../../src/kernel/clock.ts';
 import { setFeeRules } from '../../../src/ledger/ledger.ts';
 import { renderJson } from '../../../src/reports/render/formats.ts';
 import { renderHtml } from '../../../src/reports/render/html.ts';
-import { makePeriods, makeReports, type Periods } from '../../../src/reports/reports.ts';
+import {
+  findWaitingPeriods,
+  makePeriods,
+  makeReports,
+  type Periods,
+} from '../../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, START, useEachWorld } from '../world.ts';
 
 const world = useEachWorld(balancedWorld);
@@ -174,6 +179,53 @@ describe('Periods are consecutive', () => {
     expect(results.find(({ status }) => status === 'rejected')).toMatchObject({
       reason: { code: 'conflict' },
     });
+  });
+});
+
+describe('The reopening of a signed period', () => {
+  let id: string;
+  beforeEach(async () => {
+    const { closed } = await close(START, END);
+    id = closed?.id ?? '';
+    await periods.sign(id, bob);
+  });
+
+  it('Of two approvals at the same time one is refused, and one event says who decided', async () => {
+    await periods.reopen(id, 'receipt 17', ann);
+    const people = ['bob', 'eve'].map((owner) => ({ owner, keyId: `key_${owner}` }));
+    const results = await Promise.allSettled(people.map((by) => periods.approveReopening(id, by)));
+    expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(results.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: { code: 'conflict' },
+    });
+    const events = await world.owner.sql`
+      select type from tallyhook.events where type = 'period.reopened'`;
+    expect(events).toHaveLength(1);
+  });
+
+  it('A newer proposal takes the place of the one before, and its proposer cannot approve it', async () => {
+    await periods.reopen(id, 'receipt 17', ann);
+    expect(await periods.reopen(id, 'receipt 18', bob)).toMatchObject({
+      state: 'signed',
+      reopenProposedBy: 'bob',
+      reopenReason: 'receipt 18',
+    });
+    const own = periods.approveReopening(id, bob);
+    await expect(own).rejects.toMatchObject({ code: 'same_owner' });
+    expect(await periods.approveReopening(id, ann)).toMatchObject({
+      state: 'reopened',
+      reopenedBy: 'ann',
+      reopenReason: 'receipt 18',
+    });
+  });
+
+  it('A proposal waits while a later period is in force, and has no effect then', async () => {
+    await periods.reopen(id, 'receipt 17', ann);
+    await close(undefined, END + HOUR);
+    const approval = periods.approveReopening(id, bob);
+    await expect(approval).rejects.toMatchObject({ code: 'conflict' });
+    const waiting = await findWaitingPeriods(world.db, END + HOUR);
+    expect(waiting.toReopenSince).toBeNull();
   });
 });
 
