@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { wholeOf } from '../kernel/amounts.ts';
-import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
+import { canonicalJson, isObject, sha256Hex, tryParseJson } from '../kernel/json.ts';
 import type { WriteFields } from '../operations/operations.ts';
 import type { Kind } from '../resources/operations/operation.ts';
 
@@ -217,8 +217,8 @@ function canonicalBody(request: Request): string | undefined {
 
 function valuesOf(request: Request): Values {
   if (!isJson(request)) return Object.fromEntries(new URLSearchParams(textOf(request.body)));
-  const parsed: Json | undefined = tryParseJson(textOf(request.body));
-  return parsed && typeof parsed === 'object' && !Array.isArray(parsed) ? parsed : {};
+  const parsed = tryParseJson(textOf(request.body));
+  return isObject(parsed) ? parsed : {};
 }
 
 /** The interface does not document the content type of transactions, so the body counts too. */

@@ -56,6 +56,15 @@ export function tryParseJson(text: string): Json | undefined {
   }
 }
 
+export function isObject(value: Json | undefined): value is { [name: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The members of an object; none of any other value. */
+export function membersOf(value: Json | undefined): { [name: string]: Json } {
+  return isObject(value) ? value : {};
+}
+
 /** JSON text, with a bigint as digits. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(value, (_key, item) =>

@@ -1,5 +1,6 @@
 /** Operations in events and API responses. Pure. */
-import type { Instant, Json } from '../kernel/values.ts';
+import { membersOf } from '../kernel/json.ts';
+import type { Instant } from '../kernel/values.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import {
   operationData,
@@ -67,10 +68,4 @@ export function resolvedEvent(
       supersedes: before.outcome === 'open' ? null : before.state,
     },
   };
-}
-
-function membersOf(evidence: Json): Record<string, unknown> {
-  return evidence !== null && typeof evidence === 'object' && !Array.isArray(evidence)
-    ? evidence
-    : {};
 }

@@ -5,6 +5,7 @@ import {
   canonicalJson,
   type Json,
   jsonText,
+  membersOf,
   parseJson,
   sha256Hex,
   tryParseJson,
@@ -176,4 +177,16 @@ it('An amount is summed exactly in any order', () => {
   );
   expect(sumOf([2n ** 53n, 1n])).toBe(9007199254740993n);
   expect(sumOf([])).toBe(0n);
+});
+
+it.each<[string, Json | undefined, object]>([
+  ['an object', { a: 1, b: null }, { a: 1, b: null }],
+  ['an empty object', {}, {}],
+  ['a list', [1, 2], {}],
+  ['null', null, {}],
+  ['a text', 'ab', {}],
+  ['a number', 7n, {}],
+  ['nothing', undefined, {}],
+])('Of %s the members of an object are read, and none of any other value', (_, value, members) => {
+  expect(membersOf(value)).toEqual(members);
 });

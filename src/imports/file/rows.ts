@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { Failure } from '../../kernel/errors.ts';
-import { type Json, tryParseJson } from '../../kernel/json.ts';
+import { isObject, type Json, tryParseJson } from '../../kernel/json.ts';
 import { plainText } from '../../resources/cells.ts';
 import { DELIMITERS } from '../../resources/operations/import.ts';
 
@@ -22,8 +22,7 @@ export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator
     line++;
     if (text.trim() === '') continue;
     const document = text.length > ROW_MAX ? undefined : tryParseJson(text);
-    const isObject = document !== null && typeof document === 'object' && !Array.isArray(document);
-    if (isObject) yield { line, values: document as Record<string, Json> };
+    if (isObject(document)) yield { line, values: document };
     else yield refused(line, 'malformed_json', 'the line is no JSON object');
   }
 }

@@ -3,7 +3,7 @@
  * and what happens to the connection.
  */
 import { unreachable } from '../../kernel/errors.ts';
-import { type Json, jsonText, tryParseJson } from '../../kernel/json.ts';
+import { isObject, jsonText, tryParseJson } from '../../kernel/json.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
 import { failure, refusalByCode } from '../endpoints/errors.ts';
 import type { World } from '../world.ts';
@@ -146,10 +146,6 @@ function without(answer: Answer, member: string): Answer {
   if (!isObject(body) || !isObject(body.data)) return answer;
   const { [member]: _, ...data } = body.data;
   return { ...answer, body: jsonText({ ...body, data }) };
-}
-
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Replaces the second half of the body by text that is not JSON. */

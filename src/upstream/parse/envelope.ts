@@ -3,7 +3,7 @@
  * interface (sections 7.1 to 7.3), as one. Pure. The HTTP status plays no part here.
  */
 import { wholeOf } from '../../kernel/amounts.ts';
-import { type Json, tryParseJson } from '../../kernel/json.ts';
+import { isObject, type Json, tryParseJson } from '../../kernel/json.ts';
 import { maskSecrets } from '../../kernel/log.ts';
 import type { Answer } from '../http/exchange.ts';
 
@@ -36,8 +36,8 @@ const MESSAGE_MAX = 1000;
 export function parseEnvelope(body: Uint8Array): Envelope {
   const value = tryParseJson(Buffer.from(body.buffer, body.byteOffset, body.length).toString());
   if (value === undefined) return { shape: 'unreadable' };
-  const status = isRecord(value) ? wholeOf(value.status) : undefined;
-  if (!isRecord(value) || status === undefined) return { shape: 'json', value };
+  const status = isObject(value) ? wholeOf(value.status) : undefined;
+  if (!isObject(value) || status === undefined) return { shape: 'json', value };
   const { data, error } = value;
   if (status === 200n && data !== undefined && data !== null && !error)
     return { shape: 'success', data };
@@ -72,7 +72,7 @@ function errorOf(
 ): { code: string; message: string } {
   if (Array.isArray(error))
     return { code: status, message: bounded(error.map(itemText).join('; ')) };
-  if (!error || !isRecord(error)) {
+  if (!error || !isObject(error)) {
     const text = typeof error === 'string' ? error : message;
     return { code: status, message: bounded(typeof text === 'string' ? text : '') };
   }
@@ -84,7 +84,7 @@ function errorOf(
 }
 
 function itemsOf(item: Json): ErrorItem[] {
-  if (!isRecord(item)) return [];
+  if (!isObject(item)) return [];
   const text = (value: Json | undefined) => (typeof value === 'string' ? value : '');
   const { message, field, validation } = item;
   return [{ message: text(message), field: text(field), validation: text(validation) }];
@@ -99,8 +99,4 @@ function itemText(item: Json): string {
 
 function bounded(text: string): string {
   return maskSecrets(text.slice(0, MESSAGE_MAX));
-}
-
-function isRecord(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

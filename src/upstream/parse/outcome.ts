@@ -8,7 +8,7 @@ import { isTxHash } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { unreachable } from '../../kernel/errors.ts';
-import type { Json } from '../../kernel/json.ts';
+import { type Json, membersOf } from '../../kernel/json.ts';
 import { parseRetryAfter } from '../../kernel/retry.ts';
 import type { Answer, ExchangeResult, NotSentCause, UnknownCause } from '../http/exchange.ts';
 import { type Envelope, headerOf, mentionsMaintenance, parseEnvelope } from './envelope.ts';
@@ -161,8 +161,7 @@ function classifyData(data: Json, family: ForwardFamily, status: number): WriteO
 /** The well-formed numbers and hash in the data of a success envelope. */
 function idsIn(data: Json) {
   const transaction = transactionResult.safeParse(data).data;
-  const { tx_hash: hash, tokenId } =
-    typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
+  const { tx_hash: hash, tokenId } = membersOf(data);
   return {
     txLogNo: transaction?.txLogNo,
     txAppNo: transaction?.txAppNo,

@@ -8,7 +8,7 @@ import { addressKey, isAddress } from '../../../kernel/addresses.ts';
 import { wholeOf } from '../../../kernel/amounts.ts';
 import { Failure, must } from '../../../kernel/errors.ts';
 import { isId } from '../../../kernel/ids.ts';
-import type { Json } from '../../../kernel/json.ts';
+import { membersOf } from '../../../kernel/json.ts';
 import { listTransactions, type Transaction } from '../../../ledger/ledger.ts';
 import {
   listObservationsBefore,
@@ -160,9 +160,4 @@ function withRecord(observation: StoredObservation): Row<typeof walletObservatio
   const { record } = observation;
   const { balance, status } = membersOf(record);
   return { ...observation, balance: wholeOf(balance) ?? null, status: wholeOf(status) ?? null };
-}
-
-/** The members of a record of the service; none of anything else. */
-export function membersOf(record: Json): { [name: string]: Json } {
-  return record !== null && typeof record === 'object' && !Array.isArray(record) ? record : {};
 }

@@ -7,6 +7,7 @@ import type { Db } from '../../../db/connect.ts';
 import { wholeOf } from '../../../kernel/amounts.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
+import { membersOf } from '../../../kernel/json.ts';
 import { listMovementsOf, listTransactions } from '../../../ledger/ledger.ts';
 import {
   listObservationsBefore,
@@ -24,7 +25,6 @@ import { PART_MAX, timeline } from '../../../resources/operations/timeline.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';
 import { idInput } from '../../http/schemas.ts';
-import { membersOf } from '../ledger/wallets.ts';
 
 const TARGETS_MAX = 8;
 const TRANSITIONS_MAX = 50;
