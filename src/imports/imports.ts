@@ -26,8 +26,8 @@ interface Page<T> {
 export interface Imports {
   /**
    * The import of a file, once it has arrived.
-   * @throws Failure `invalid_request`, `malformed_json`, `body_too_large`, `too_many_requests`,
-   * `shutting_down`
+   * @throws Failure `invalid_request`, `malformed_json`, `body_too_large`, `request_timeout`,
+   * `too_many_requests`, `shutting_down`
    */
   upload(upload: Upload): Promise<Import>;
   /** @throws Failure `not_found` */

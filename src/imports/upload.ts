@@ -1,7 +1,7 @@
 /** Stages a file: its rows as reports, while it arrives. */
 import { createHash } from 'node:crypto';
 import type { Db } from '../db/connect.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { type Clock, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
@@ -14,6 +14,8 @@ import * as store from './store.ts';
 export const BYTES_MAX = 536_870_912;
 export const LINES_MAX = 1_000_000;
 const BATCH = 500;
+/** A client that stalls so long gives its place to others. */
+const IDLE_MS = 60_000;
 
 export interface Upload {
   fileName: string;
@@ -23,6 +25,7 @@ export interface Upload {
   body: ReadableStream<Uint8Array>;
   /** Aborts when the daemon stops. */
   stop: AbortSignal;
+  idleMs?: number;
 }
 
 interface Deps {
@@ -36,7 +39,7 @@ interface Deps {
  * import that is being checked or recorded; one that waits to be recorded ends, as its check does
  * not know what came since.
  * @throws Failure `invalid_request` when the file cannot be read, `malformed_json` when it is cut,
- * `body_too_large`, `shutting_down`
+ * `body_too_large`, `request_timeout`, `shutting_down`
  */
 export async function stageFile(deps: Deps, upload: Upload): Promise<store.Import> {
   const { db, clock, ids } = deps;
@@ -54,7 +57,7 @@ export async function stageFile(deps: Deps, upload: Upload): Promise<store.Impor
     options: stored,
     createdAt: clock.now(),
   });
-  const file = countedFile(upload.body, upload.stop);
+  const file = countedFile(upload);
   try {
     const text = decoded(file.chunks(), options.encoding);
     const rows =
@@ -128,17 +131,26 @@ async function stageRows(
 }
 
 /** The chunks of a body, counted and hashed as they pass. */
-function countedFile(body: ReadableStream<Uint8Array>, stop: AbortSignal) {
+function countedFile({ body, stop, idleMs = IDLE_MS }: Upload) {
   const reader = body.getReader();
   const hash = createHash('sha256');
   let bytes = 0;
   let ended = false;
   async function read(): Promise<Uint8Array | undefined> {
-    if (stop.aborted) throw new Failure('shutting_down', 'send the file again');
-    const { done, value } = await reader.read().catch(() => {
+    const end = (failure: Failure) => {
       ended = true;
-      throw new Failure('malformed_json', 'the body ended early');
-    });
+      throw failure;
+    };
+    const arrived = reader
+      .read()
+      .catch(() => end(new Failure('malformed_json', 'the body ended early')));
+    const late = () =>
+      end(
+        stop.aborted
+          ? new Failure('shutting_down', 'send the file again')
+          : new Failure('request_timeout', 'no more of the file arrived; send it again'),
+      );
+    const { done, value } = await withDeadline(arrived, idleMs, late, stop);
     if (done || value === undefined) {
       ended = true;
       return undefined;
@@ -158,7 +170,7 @@ function countedFile(body: ReadableStream<Uint8Array>, stop: AbortSignal) {
     },
     result: () => ({ bytes, sha256: hash.digest('hex') }),
     async drain(): Promise<void> {
-      while (!ended && !stop.aborted) await read().catch(() => undefined);
+      while (!ended) await read().catch(() => undefined);
     },
   };
 }

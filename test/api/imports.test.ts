@@ -168,6 +168,22 @@ describe('An import', () => {
     expect(await countRows()).toBe(before);
   });
 
+  it.each([
+    ['the daemon stops', 'shutting_down', () => ({ stop: AbortSignal.timeout(300) })],
+    ['its client stalls', 'request_timeout', () => ({ idleMs: 50 })],
+  ])('waits for no more of a file when %s', async (_, code, optionsOf) => {
+    const before = await countRows();
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from(ndjson([aGive()]))),
+    });
+    const by = { owner: 'an owner', keyId: 'key_1' };
+    const file = { fileName: 'a.ndjson', options: {}, body, stop: new AbortController().signal };
+    await expect(api.imports.upload({ ...by, ...file, ...optionsOf() })).rejects.toMatchObject({
+      code,
+    });
+    expect(await countRows()).toBe(before);
+  });
+
   it('shows rows with texts that Postgres has no jsonb of, and columns with such names', async () => {
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
     const { id } = await send(
