@@ -313,18 +313,28 @@ export interface ScopeRow {
   oldest: Instant | null;
 }
 
-/** Wallets that were known by the end of the period: polled, opened or with an entry. */
+/**
+ * Wallets that were known by the end of the period: opened or observed, polled, or with an entry.
+ * Most are of the first kind, so only the keys of the others are compared with each other.
+ */
 function scopeOf(params: ReportParams) {
-  const { tx, to } = params;
-  return tx.sql`
-    select lower(addr) as key from tallyhook.targets where kind = 'wallet' and added_at < ${to}
-    union
-    select key from tallyhook.wallets where coalesce(opened_at, observed_at) < ${to}
-    union
-    select lower(substr(a.name, 8)) from tallyhook.accounts a
-    left join tallyhook.wallets w on w.key = lower(substr(a.name, 8))
-    left join (${movedLately(params)}) m on m.account_id = a.id
-    where a.kind = 'wallet' and not coalesce(w.opened_at < ${to}, false) and ${movedIn(params)}`;
+  const { sql } = params.tx;
+  const { to } = params;
+  const isSeen = sql`coalesce(w.opened_at, w.observed_at) < ${to}`;
+  const isOther = (key: ReturnType<typeof sql>) =>
+    sql`not exists (select from tallyhook.wallets w where w.key = ${key} and ${isSeen})`;
+  const columns = sql`w.observed_at, w.opened_at, w.verdict, w.consistent_at, w.cause`;
+  return sql`
+    select ${columns} from tallyhook.wallets w where ${isSeen}
+    union all
+    select ${columns} from (
+      select substr(t.name, 8) as key from tallyhook.targets t
+      where t.kind = 'wallet' and t.added_at < ${to} and ${isOther(sql`substr(t.name, 8)`)}
+      union
+      select substr(lower(a.name), 8) from tallyhook.accounts a
+      left join (${movedLately(params)}) m on m.account_id = a.id
+      where a.kind = 'wallet' and ${isOther(sql`substr(lower(a.name), 8)`)} and ${movedIn(params)}
+    ) o left join tallyhook.wallets w on w.key = o.key`;
 }
 
 /** Accounts with an entry that took effect in the period or before, and that no day end keeps. */
@@ -352,14 +362,14 @@ function movedIn({ tx, days }: ReportParams) {
  */
 export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
   return params.tx.sql<ScopeRow[]>`
-    with scope as (${scopeOf(params)}), placed as (
+    with placed as (
       select w.observed_at, case when w.observed_at is null then 'never_observed'
           when w.opened_at is null then 'unopened'
           when w.observed_at < ${beforeEnd(params, params.limits.staleMs)} then 'stale'
           when w.verdict = 'inconclusive' and coalesce(w.consistent_at < ${params.asOf}, true)
             then 'inconclusive' else 'checked' end as standing,
         w.cause
-      from scope s left join tallyhook.wallets w on w.key = s.key
+      from (${scopeOf(params)}) w
     )
     select standing, case when standing in ('unopened', 'inconclusive')
         then coalesce(cause, 'not recorded') end as cause, count(*)::int as count,
