@@ -1,4 +1,5 @@
 /** The service behind a forward proxy: what goes there, and what a fault of the proxy proves. */
+import type { ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -39,9 +40,12 @@ async function openService(answer = (socket: Socket) => void socket.write(http(2
 }
 
 /** A service by TLS that answers every request. */
-async function openSecure(names: string): Promise<{ port: number; certificate: Certificate }> {
+async function openSecure(
+  names: string,
+  answer = (outgoing: ServerResponse) => void outgoing.end('{}'),
+): Promise<{ port: number; certificate: Certificate }> {
   const certificate = await (await authority).issue('service', { names });
-  const server = createSecureServer(certificate, (_, outgoing) => outgoing.end('{}'));
+  const server = createSecureServer(certificate, (_, outgoing) => answer(outgoing));
   const port = await listen(server);
   closeLater({ close: () => closeServer(server) });
   return { port, certificate };
@@ -111,6 +115,17 @@ describe('By way of a forward proxy', () => {
     });
     await expect.poll(() => proxy.errors).toEqual(['ECONNRESET']);
   });
+
+  it.each([false, true])(
+    'a write to https:// whose deadline passes resets it too, also by an https:// proxy (%s)',
+    async (isSecure) => {
+      const { port, certificate } = await openSecure(`DNS:${NAME},IP:127.0.0.1`, () => {});
+      const { proxy, exchange } = await open(port, isSecure ? { secure: certificate } : {});
+      const ended = await exchange('https', { deadlineAt: systemClock.now() + 600 });
+      expect(ended).toMatchObject({ end: 'broken', cause: 'timeout' });
+      await expect.poll(() => proxy.errors).toEqual(['ECONNRESET']);
+    },
+  );
 
   it.each([
     ['proxy_auth', answering('407 Proxy Authentication Required')],
