@@ -4,7 +4,8 @@
  * has it, cannot verify a server that is named by an address, and has no channel binding.
  */
 import { readFile } from 'node:fs/promises';
-import { connect as connectTcp, Socket } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import * as tls from 'node:tls';
 import { after } from '../../kernel/clock.ts';
 import { serverNameOf } from '../../kernel/http/server-name.ts';
@@ -36,15 +37,30 @@ export async function openSocket(
   driver: DriverOptions,
   session: Login['session'],
   signal: AbortSignal,
-): Promise<Socket> {
+): Promise<Duplex> {
   try {
     return await firstThatSuits(settings, driver, session, signal);
   } catch (error) {
-    // The driver writes its first message before it learns of the failure.
-    const failed = Object.assign(new Socket(), { write: () => true });
-    after(0, () => failed.destroy(failureOf(error as NodeJS.ErrnoException)));
-    return failed;
+    return failedSocket(failureOf(error as NodeJS.ErrnoException));
   }
+}
+
+/**
+ * Takes the first message of the driver, and then fails. Its event `close` says that it failed, as
+ * that of a socket does: the driver waits longer after each such one.
+ */
+function failedSocket(failure: Error): Duplex {
+  const socket = new Duplex({
+    emitClose: false,
+    read: () => {},
+    write: (_bytes, _encoding, done) => done(),
+    destroy(error, done) {
+      done(error);
+      process.nextTick(() => socket.emit('close', error !== null));
+    },
+  });
+  after(0, () => socket.destroy(failure));
+  return socket;
 }
 
 /** What keeps a connection from opening is an outage of the database, whatever its code. */

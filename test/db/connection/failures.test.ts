@@ -7,9 +7,10 @@ import { connect } from '../../../src/db/connect.ts';
 import { openSocket } from '../../../src/db/connection/open-socket.ts';
 import { parseConnection } from '../../../src/db/connection/settings.ts';
 import { isOutage, toDatabaseError } from '../../../src/db/sqlstate.ts';
+import { monotonicMs } from '../../../src/kernel/clock.ts';
 import { useDatabase } from '../../harness/database.ts';
 import { useFolder } from '../../harness/folder.ts';
-import { listen } from '../../harness/listen.ts';
+import { freePort, listen } from '../../harness/listen.ts';
 
 const folder = useFolder();
 const database = await useDatabase();
@@ -35,9 +36,17 @@ describe('A database that cannot be reached is an outage, and no error of a stat
 it('A socket that is not there yet is waited for', async () => {
   const lines: string[] = [];
   const url = `postgres://ada:x@/books?host=${folder}`;
-  const reached = reach({ variable: 'DATABASE_URL', url }, 60, (line) => lines.push(line));
+  const reached = reach({ variable: 'DATABASE_URL', url }, 1_000, (line) => lines.push(line));
   await expect(reached).rejects.toMatchObject({ code: 'database_unavailable' });
   expect(lines).toEqual([expect.stringContaining('DATABASE_URL: no Postgres answers at /')]);
+});
+
+it('While nothing answers, connections are tried less and less often', async () => {
+  const db = connect({ url: `postgres://ada:x@127.0.0.1:${await freePort()}/books`, max: 1 });
+  const startedAt = monotonicMs();
+  for (let n = 0; n < 5; n++) await db.sql`select 1`.catch(() => {});
+  expect(monotonicMs() - startedAt).toBeGreaterThan(1_000);
+  await db.end(0);
 });
 
 it('A pool that was closed opens no connection', async () => {
