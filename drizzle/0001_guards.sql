@@ -22,7 +22,7 @@ alter table tallyhook.operations
   add constraint operations_key_held_only_with_key check (idempotency_key is not null or not key_held);
 --> statement-breakpoint
 -- The form in which owners are compared, as in src/kernel/addresses.ts: two spellings are one person. The collation is one
--- that maps the case of all letters on every server, whatever the language of the database.
+-- that maps the case of all letters on every server, in databases of every language.
 do $do$
 declare found text;
 begin

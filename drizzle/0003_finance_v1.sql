@@ -48,7 +48,7 @@ select case when $1 at time zone $2 - ($1 - interval '1 day') at time zone $2 >=
   then ($1 at time zone $2)::date else ($1 at time zone $2)::date + 1 end
 $$;
 --> statement-breakpoint
--- A day, a local time of the zone, or an instant with an offset, whatever the zone of the session.
+-- A day, a local time of the zone, or an instant with an offset; the zone of the session has no effect.
 create function tallyhook.moment(text text, time_zone text) returns timestamptz
 language plpgsql stable strict set timezone = 'UTC' as $$
 begin
@@ -72,14 +72,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select tallyhook.day_begin($1, tallyhook.zone_or_default($2))
 $$;
 --> statement-breakpoint
-comment on function finance_v1.day_begin(date, text) is 'The first instant of a day, which is not always a midnight. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session. A day ends where the next one begins.';
+comment on function finance_v1.day_begin(date, text) is 'The first instant of a day: midnight, or where the clocks skip midnight the first instant after it. time_zone: such as Asia/Seoul, by default that of the reports. The zone of the session has no effect. A day ends where the next one begins.';
 --> statement-breakpoint
 create function finance_v1.day_of(at timestamptz, time_zone text default null) returns date
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select tallyhook.day_of($1, tallyhook.zone_or_default($2))
 $$;
 --> statement-breakpoint
-comment on function finance_v1.day_of(timestamptz, text) is 'The day that an instant is in. time_zone: such as Asia/Seoul; by default that of the reports, whatever the zone of the session.';
+comment on function finance_v1.day_of(timestamptz, text) is 'The day that an instant is in. time_zone: such as Asia/Seoul, by default that of the reports. The zone of the session has no effect.';
 --> statement-breakpoint
 -- What due postings will change: executed effects that are not posted, and posted ones to be reversed. What is due is
 -- unsettled or quarantined, so that each account finds its own by an index, however many postings are due.
@@ -441,7 +441,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select m.* from tallyhook.zone_or_default($3) z cross join lateral tallyhook.movements_daily($1, $2, z) m
 $$;
 --> statement-breakpoint
-comment on function finance_v1.movements_daily(text, text, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded): days such as 2026-11-01, local times, or instants with an offset; empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: whose days they are, such as Europe/Berlin, and of which a bound without an offset is; by default that of the reports, whatever the zone of the session. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
+comment on function finance_v1.movements_daily(text, text, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded): days such as 2026-11-01, local times, or instants with an offset; empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: the zone of the days and of bounds without an offset, such as Europe/Berlin, by default that of the reports. The zone of the session has no effect. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 comment on function finance_v1.movements_daily(date, date, text) is 'movements_daily of whole days of time_zone, from "from" (included) to "to" (excluded).';
 comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'movements_daily between two instants, in days of time_zone.';
 --> statement-breakpoint

@@ -8,7 +8,14 @@ import { bannedInSrc, bannedInTests } from './tidy/banned.ts';
 import { FAULTS } from './tidy/faults.ts';
 import { cycles, deadFiles } from './tidy/graph.ts';
 import { pastPublicModules, strayLibraries, wrongDirections } from './tidy/imports.ts';
-import { crowded, emptyNames, headless, oversized, unparsed } from './tidy/shape.ts';
+import {
+  crowded,
+  emptyNames,
+  headless,
+  literalSpreads,
+  oversized,
+  unparsed,
+} from './tidy/shape.ts';
 import { type Check, treeOf } from './tidy/source.ts';
 import { strayReads, strayWrites } from './tidy/tables.ts';
 
@@ -23,6 +30,7 @@ const CHECKS: Record<keyof typeof FAULTS, { title: string; find: Check }> = {
   writers: { title: 'Each table has one writing folder', find: strayWrites },
   readers: { title: 'SQL reads only declared tables of other folders', find: strayReads },
   sizes: { title: 'Functions and lines keep their limits', find: oversized },
+  spreads: { title: 'No literal is spread into another', find: literalSpreads },
   folders: { title: 'No folder of src holds too many names', find: crowded },
   headers: { title: 'Every file of src has a header', find: headless },
   names: { title: 'File and folder names tell what is inside', find: emptyNames },

@@ -130,7 +130,7 @@ export function isTooSlow(error: unknown): boolean {
 const LOGGED_EVERY_MS = 60_000;
 const loggedAt = new WeakMap<Log, number>();
 
-/** Logs an outage once a minute, whatever the number of requests and passes that fail with it. */
+/** Logs an outage once a minute, not for each request and pass that fails with it. */
 export function logOutage(log: Log, error: unknown): void {
   const now = monotonicMs();
   if (now - (loggedAt.get(log) ?? Number.NEGATIVE_INFINITY) < LOGGED_EVERY_MS) return;

@@ -1,7 +1,7 @@
 /**
  * Imports: the history of an app from a file. Its rows are staged while the file arrives, then
  * checked and proved, and recorded when its owner says so: a dry run is the same without that last
- * step. A worker does it in steps; whatever daemon is alive goes on with it.
+ * step. A worker does it in steps; any living daemon goes on with it.
  */
 import type { Db } from '../db/connect.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';

@@ -1,7 +1,7 @@
 /**
  * The transactional outbox. `emit` runs in the producer's transaction, so a change, its event and
  * the event's deliveries are one commit. The sequencer then numbers committed events for the pull
- * feed, without gaps, whatever the order of commits.
+ * feed, without gaps in every order of commits.
  */
 import { createHash } from 'node:crypto';
 import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';

@@ -55,11 +55,9 @@ describe('An operation of the document', () => {
   }
   const operations = async () => {
     const { body } = await api.call('GET', '/api/openapi.json');
-    const { paths, webhooks, tags } = body as unknown as {
-      paths: Record<string, Record<string, Operation>>;
-      webhooks: Record<string, { post: Operation }>;
-      tags: { name: string; description: string }[];
-    };
+    const paths = body.paths as Record<string, Record<string, Operation>>;
+    const webhooks = body.webhooks as Record<string, { post: Operation }>;
+    const tags = body.tags as { name: string; description: string }[];
     const routes = Object.values(paths).flatMap((methods) => Object.values(methods));
     return { routes, all: [...routes, ...Object.values(webhooks).map(({ post }) => post)], tags };
   };

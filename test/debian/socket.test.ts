@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 it.each(['', '&sslmode=require', '&channel_binding=prefer'])(
-  'A socket needs no TLS, whatever its mode%s',
+  'A socket needs no TLS in any mode%s',
   async (query) => {
     const db = connect({ url: `${server.socketUrl}${query}`, max: 1 });
     const [row] = await db.sql`select inet_server_addr() is null as is_local`;

@@ -121,7 +121,7 @@ it('A trial balance as of November in Seoul has what took effect before its firs
   expect(held).toMatchObject({ debit: 102n });
 });
 
-it('Movements of November are of the days of Seoul, whatever the session', async () => {
+it('Movements of November are of the days of Seoul in sessions of every zone', async () => {
   const rows = await rowsOf('movements_daily');
   const days = rows.filter(({ reasonType }) => reasonType === null);
   expect(days.map(({ day, amount }) => [isoText(Number(day)).slice(0, 10), amount])).toEqual([

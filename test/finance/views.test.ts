@@ -85,7 +85,7 @@ it('Movements are counted on the local day', async () => {
   expect(await daily('UTC')).toMatchObject({ operations: 0n, amount: 0n });
 });
 
-describe('Bounds of movements are of the zone that is named, whatever that of the session', () => {
+describe('Bounds of movements are of the zone that is named, not of the one of the session', () => {
   beforeAll(async () => {
     // Half an hour after midnight in Berlin.
     const at = isoText(START + 23 * HOUR + 1_800_000);

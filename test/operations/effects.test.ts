@@ -254,7 +254,7 @@ describe('What is stored with a write', () => {
 });
 
 describe('The wallets of a write', () => {
-  it('Effects are summed by wallet, in one spelling, and accounts that are none are left out', () => {
+  it('Effects are summed by wallet, in one spelling, and accounts that are no wallets are left out', () => {
     const own = { ...move, toAddr: A.toUpperCase().replace('0X', '0x') };
     expect([...walletEffectsOf(operation(own), PLAIN)]).toEqual([[A.toLowerCase(), -2n]]);
     expect(walletKeysOf(operation(move), PLAIN)).toEqual([A.toLowerCase(), B.toLowerCase()]);

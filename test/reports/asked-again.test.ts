@@ -116,7 +116,7 @@ it('A report of a month before any data says zero everywhere', async () => {
 });
 
 describe('A report that is asked again later', () => {
-  it('says the same, whatever happened in later months', async () => {
+  it('says the same after events of later months', async () => {
     world.clock.set(START + 10 * DAY);
     await busyTimes(START + 2 * DAY, 7);
     world.clock.set(END + HOUR);

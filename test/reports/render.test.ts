@@ -121,7 +121,7 @@ describe('CSV', () => {
     expect(csvCell({ kind: 'text', value: text })).toBe(cell);
   });
 
-  it('A number in CSV is as it is, whatever its sign', () => {
+  it('A number in CSV is as it is, with every sign', () => {
     expect(csvCell({ kind: 'amount', value: '-5' })).toBe('-5');
     expect(csvCell({ kind: 'count', value: -5 })).toBe('-5');
   });

@@ -1,4 +1,4 @@
-/** The figures of a report are the plain sums of its operations, whatever their history. */
+/** The figures of a report are the plain sums of its operations for every history. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';

@@ -44,19 +44,23 @@ const text = (value: string): Cell => ({ kind: 'text', value });
 const amount = (value: string): Cell => ({ kind: 'amount', value });
 
 it.each([
-  ...[
-    '007',
-    '-0',
-    '1E5',
-    '=1+1',
-    ' 12',
-    '12 ',
-    '1/2',
-    'TRUE',
-    '2026-01-31',
-    '12345678901234567890',
-  ],
-  ...['constructor', '__proto__', 'toString', '_x0041_', 'a\rb', 'a\u0001b', '<&>'],
+  '007',
+  '-0',
+  '1E5',
+  '=1+1',
+  ' 12',
+  '12 ',
+  '1/2',
+  'TRUE',
+  '2026-01-31',
+  '12345678901234567890',
+  'constructor',
+  '__proto__',
+  'toString',
+  '_x0041_',
+  'a\rb',
+  'a\u0001b',
+  '<&>',
 ])('Text %j is text in a workbook, exactly', async (value) => {
   const [, row] = await rowsOf(['reference'], [{ reference: text(value) }]);
   expect(row).toEqual([value]);

@@ -168,6 +168,12 @@ const sizes = [
   one('a long line', RULE, `// ${'x'.repeat(98)}`, 'line of 101 columns, use 100 at most'),
 ];
 
+const spread = 'a literal is spread, write its members out';
+const spreads = [
+  one('a spread list', RULE, "export const NAMES = [...['a', 'b'], 'c'];", spread),
+  one('a spread object', RULE, 'export const BOTH = { ...{ a, b }, c };', spread),
+];
+
 const folders: Fault[] = [
   {
     fault: 'a folder of 17 names',
@@ -264,6 +270,7 @@ export const FAULTS = {
   writers,
   readers,
   sizes,
+  spreads,
   folders,
   headers,
   names,

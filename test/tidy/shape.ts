@@ -24,6 +24,16 @@ export function oversized(tree: Tree): string[] {
   return sourcesOf(tree).flatMap((s) => [...longFunctions(s), ...longLines(s)]);
 }
 
+/** Members of a literal that stand in a literal of their own, which only defeats the formatter. */
+export function literalSpreads(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap((source) =>
+    source
+      .all('SpreadElement')
+      .filter(({ argument: { type } }) => /^(Array|Object)Expression$/.test(type))
+      .map(({ start }) => source.at(start, 'a literal is spread, write its members out')),
+  );
+}
+
 function longFunctions(source: Source): string[] {
   return [
     ...source.all('FunctionDeclaration'),

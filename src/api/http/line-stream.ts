@@ -59,7 +59,7 @@ export function streamHeaders(type: string): Record<string, string> {
     'content-type': type,
     // Nothing stores it, and nothing compresses it, which would hold lines back too.
     'cache-control': 'no-store, no-transform',
-    // What nginx and its kin call it.
+    // nginx and proxies like it read this header.
     'x-accel-buffering': 'no',
   };
 }

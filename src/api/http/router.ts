@@ -212,7 +212,9 @@ export function makeRouter(routerDeps: RouterDeps) {
       security: [],
       request: { body: { required: true, content: { 'application/json': { schema } } } },
       responses: {
-        '2XX': { description: 'The receiver has it, whatever becomes of the body of its answer' },
+        '2XX': {
+          description: 'The receiver has it, even if the body of its answer is late or cut',
+        },
         default: { description: 'It is sent again later; after 410 the endpoint is disabled' },
       },
     });

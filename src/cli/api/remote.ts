@@ -21,7 +21,7 @@ interface Call {
   headers?: Record<string, string>;
 }
 
-/** Returns the JSON of a 2xx response, if it has any. @throws Failure `bad_setting` */
+/** Returns the JSON of a 2xx response, empty without a body. @throws Failure `bad_setting` */
 export async function callDaemon(remote: Remote, call: Call): Promise<string> {
   const { bytes, type } = await bytesFromDaemon(remote, call);
   if (bytes.length > 0 && !type.startsWith('application/json')) throw noDaemonAt(remote);

@@ -63,7 +63,7 @@ function failedSocket(failure: Error): Duplex {
   return socket;
 }
 
-/** What keeps a connection from opening is an outage of the database, whatever its code. */
+/** What keeps a connection from opening is an outage of the database, with any code. */
 function failureOf(error: NodeJS.ErrnoException): Error {
   if (error.name === 'PostgresError') return error;
   const code = tlsFaultOf(error) ?? error.code ?? 'CONNECTION_FAILED';

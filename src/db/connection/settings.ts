@@ -71,11 +71,33 @@ const KEEP_ALIVE_S = 60;
 
 /** Parameters that are read below. */
 const KNOWN = new Set([
-  ...['host', 'hostaddr', 'port', 'dbname', 'user', 'password', 'pool_mode', 'pgbouncer'],
-  ...['sslmode', 'ssl', 'sslnegotiation', 'sslrootcert', 'sslcrl', 'sslcert', 'sslkey'],
-  ...['sslpassword', 'sslsni', 'sslcertmode', 'ssl_min_protocol_version'],
-  ...['ssl_max_protocol_version', 'channel_binding', 'target_session_attrs', 'connect_timeout'],
-  ...['keepalives', 'keepalives_idle', 'application_name', 'options'],
+  'host',
+  'hostaddr',
+  'port',
+  'dbname',
+  'user',
+  'password',
+  'pool_mode',
+  'pgbouncer',
+  'sslmode',
+  'ssl',
+  'sslnegotiation',
+  'sslrootcert',
+  'sslcrl',
+  'sslcert',
+  'sslkey',
+  'sslpassword',
+  'sslsni',
+  'sslcertmode',
+  'ssl_min_protocol_version',
+  'ssl_max_protocol_version',
+  'channel_binding',
+  'target_session_attrs',
+  'connect_timeout',
+  'keepalives',
+  'keepalives_idle',
+  'application_name',
+  'options',
 ]);
 
 /** With these values they change nothing here; with others they are refused. */

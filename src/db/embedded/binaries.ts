@@ -147,7 +147,7 @@ async function makeCopy(native: string, copy: string, digest: string): Promise<v
   }
 }
 
-/** Copies with modes that every user can read, whatever the umask was at the installation. */
+/** Copies with modes that every user can read, also when the umask at the installation was strict. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

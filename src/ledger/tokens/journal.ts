@@ -4,7 +4,7 @@
  * Movements of writes and the holders that observations showed are walked in the order of time; a
  * write also shows who held the token before it. What is shown and does not follow from the
  * movements before it was made elsewhere. So the journal holds at each observation what was seen,
- * in whatever order writes become known, and a write that explains a movement made elsewhere
+ * in every order in which writes become known, and a write that explains a movement made elsewhere
  * replaces it.
  */
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';

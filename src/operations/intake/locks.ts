@@ -34,7 +34,7 @@ export async function tryLockClaim(tx: Tx): Promise<boolean> {
   return rows[0]?.granted === true;
 }
 
-/** The name to lock before an operation gets this transaction number, of whatever app. */
+/** The name to lock before an operation gets this transaction number, of any app. */
 export function txNumberLock(txLogNo: bigint): string {
   return `tx ${txLogNo}`;
 }

@@ -1,6 +1,6 @@
 /**
  * Classifies an exchange as a write (the table of the design, section 4) and for the rate limits.
- * Pure. The body decides whatever the HTTP status, because the service answers errors with 200. A
+ * Pure. The body decides, not the HTTP status, because the service answers errors with 200. A
  * write classified as rejected or unavailable may be sent again, so only what the interface names
  * as a refusal is one; everything doubtful is unknown.
  */

@@ -1,7 +1,7 @@
 /**
  * What a response means for its delivery. Pure.
  *
- * A head with a status 2xx is success, whatever becomes of the body: the receiver has the event.
+ * A head with a status 2xx is success, even if the body is late or cut: the receiver has the event.
  * All else is a failure. The wait before the next attempt is the step of the schedule plus jitter,
  * and at least `Retry-After`. A 429 or 503 with `Retry-After` defers the delivery: it uses no step,
  * but each further deferral waits longer, and `giveUpMs` bounds the total time. A 410 disables

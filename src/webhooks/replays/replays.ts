@@ -254,7 +254,7 @@ async function countReplay(tx: Tx, input: Input, limit: number): Promise<Counts>
   return rows[0] ?? { examined: 0, queued: 0 };
 }
 
-/** The next events, whatever their type. */
+/** The next events, of all types. */
 function eventsOf(
   { sql }: Queryable,
   replay: Pick<Replay, 'reached' | 'positionId' | 'until'>,
