@@ -147,7 +147,7 @@ async function makeCopy(native: string, copy: string, digest: string): Promise<v
   }
 }
 
-/** Copies with modes that every user can read, also when the umask at the installation was strict. */
+/** Copies with modes that every user can read, also after an installation with a strict umask. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);
