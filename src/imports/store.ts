@@ -197,7 +197,7 @@ export async function nextRows(
   id: string,
   { result, after, limit }: { result: 'new' | null; after: number; limit: number },
 ): Promise<ReportRow[]> {
-  // No index has this form of the result, so they are read by their place, independent of estimates.
+  // No index has this form of the result, so they are read by their place.
   return sql<ReportRow[]>`
     select n, line, report from tallyhook.import_rows
     where import_id = ${id} and n > ${after} and report is not null
@@ -233,7 +233,7 @@ export async function earlierRows(
     order by r.n`;
 }
 
-/** Where the rows of `x` are, each by one look into the index, independent of estimates. */
+/** Where the rows of `x` are, each by one look into the index. */
 function placesOf(sql: Sql, id: string) {
   return sql`cross join lateral (
       select p.ctid as place from tallyhook.import_rows p
