@@ -158,12 +158,13 @@ async function listWatches(
     printLine(jsonText({ data: await listAll<Watch>(options, path) }));
     return 0;
   }
-  if (options.csv) process.stdout.write(csvHead(TARGET_COLUMNS, options.bom));
-  for await (const page of pagesOf<Watch>(options, path))
-    for (const row of page) {
-      if (options.csv) process.stdout.write(targetRow(row));
-      else printLine(lineOf(row));
-    }
+  // A request that is refused leaves no head without rows.
+  let head = csvHead(TARGET_COLUMNS, options.bom);
+  for await (const page of pagesOf<Watch>(options, path)) {
+    if (options.csv) process.stdout.write(head + page.map(targetRow).join(''));
+    else for (const row of page) printLine(lineOf(row));
+    head = '';
+  }
   return 0;
 }
 

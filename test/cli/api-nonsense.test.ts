@@ -22,6 +22,20 @@ const breakOff = (response: ServerResponse) => {
 };
 
 describe('One line', () => {
+  it('is all that a refused export prints: no head of a file without its rows', async () => {
+    const exports = [
+      ['export', 'operations'],
+      ['export', 'operations', '--format', 'json'],
+      ['export', 'lines', 'rep_1'],
+      ['watches', 'list', '--csv'],
+    ];
+    for (const args of exports) {
+      const { code, text } = await runAgainst(breakOff, ...args);
+      expect(code).toBe(1);
+      expect(text).toMatch(/^the answer of \S+ broke off\n$/);
+    }
+  });
+
   it.each<[string, string, (response: ServerResponse) => void]>([
     ['is not a daemon', 'another server', (response) => void response.end('<p>welcome</p>')],
     ['broke off', 'a broken answer', breakOff],

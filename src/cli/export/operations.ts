@@ -146,10 +146,13 @@ async function* format(
   rows: AsyncGenerator<Row>,
   { columns, fields, more = () => ({}) }: Export,
 ): AsyncGenerator<string> {
+  // A request that is refused leaves no head without rows.
+  let next = await rows.next();
   if (format === 'csv') yield csvHead(columns, bom);
   if (format === 'json') yield '{"data":[';
   let isFirst = true;
-  for await (const row of rows) {
+  for (; !next.done; next = await rows.next()) {
+    const row = next.value;
     const values = { ...row, ...more(row) };
     const cellOf = (name: string) => ({ kind: fields[name]?.kind ?? 'text', value: values[name] });
     if (format === 'csv') yield csvRow(columns.map(cellOf));
