@@ -185,7 +185,7 @@ create trigger periods_consecutive before insert on tallyhook.periods
   for each row execute function tallyhook.check_period();
 --> statement-breakpoint
 -- A period is signed by an approval of its close, and reopened only while it is the newest one; once it is signed,
--- only by an approval of the newest proposal to do so.
+-- only by an approval of the newest proposal to do so, and for its reason.
 create function tallyhook.check_period_action() returns trigger language plpgsql as $$
 begin
   perform tallyhook.lock_periods();
@@ -198,6 +198,7 @@ begin
     join tallyhook.decisions d on d.subject = v.subject and d.n = v.n
     where v.subject = new.period_id and tallyhook.owner_key(v.owner) = tallyhook.owner_key(new."by")
       and d.decision = case new.action when 'signed' then 'close' else 'reopen' end
+      and (new.action = 'signed' or d.reason = new.reason)
       and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = new.period_id)) then
     raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
   end if;

@@ -1583,7 +1583,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_drift() RETURNS trigger LANGUAGE plpg
 CREATE OR REPLACE FUNCTION tallyhook.check_entries() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body d472f43b5383e63c6892b3107ee561fb
 CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body cf11ef7aa51d961b0b7e6916e78532d7
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
-CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body 283739e17c15b887fa0282f275f19cfe
+CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d

@@ -11,7 +11,7 @@ import { addPeriods } from './decisions/periods.ts';
 import { addQuarantine } from './decisions/quarantine.ts';
 import { addDaemonExports, EXAMPLES } from './export/operations.ts';
 import { addImport } from './import/commands.ts';
-import { exit, withExamples, withPeriod, withRemote } from './options.ts';
+import { exit, toWhole, withExamples, withPeriod, withRemote } from './options.ts';
 import { addRequests } from './requests.ts';
 import { addWatches } from './watches.ts';
 
@@ -297,12 +297,6 @@ function addKeys(program: Command): void {
       .option('--json', 'print JSON'),
     'npx tallyhook keys revoke key_…',
   ).action(async (id, options) => exit((await import('./keys.ts')).revokeKey(id, options)));
-}
-
-function toWhole(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidArgumentError('It must be a whole number.');
 }
 
 function toPort(text: string): number {

@@ -55,6 +55,13 @@ function checked(option: Option, parse: (text: string) => unknown, words: string
   });
 }
 
+/** Of the value of an option. */
+export function toWhole(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It must be a whole number.');
+}
+
 /** Of an option that every command with CSV has. */
 export const NO_BOM = 'CSV without the mark of UTF-8 that spreadsheets need';
 

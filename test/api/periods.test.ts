@@ -33,8 +33,9 @@ async function expectNextIsDue() {
   const [{ period_from: from, period_to: to }] = body.data as [Body];
   const next = 2 * Date.parse(String(to)) - Date.parse(String(from));
   const at = (ms: number) => findWaitingPeriods(api.db, ms);
-  expect(await at(next - 1)).toEqual({ toSign: 1, toCloseSince: null, toReopenSince: null });
-  expect(await at(next)).toEqual({ toSign: 1, toCloseSince: next, toReopenSince: null });
+  const noReopening = { toReopenSince: null, toReopenProposedBy: null };
+  expect(await at(next - 1)).toEqual({ toSign: 1, toCloseSince: null, ...noReopening });
+  expect(await at(next)).toEqual({ toSign: 1, toCloseSince: next, ...noReopening });
 }
 
 describe('From an open period to a signed one', () => {
@@ -108,7 +109,7 @@ describe('From an open period to a signed one', () => {
   it('The owner that closed it cannot sign it, another one can, and only once', async () => {
     const waiting = async () => (await api.call('GET', '/api/status')).body.periods;
     const listed = async () => (await api.call('GET', '/api/periods?state=closed')).body.data;
-    const nothing = { to_close_since: null, to_reopen_since: null };
+    const nothing = { to_close_since: null, to_reopen_since: null, to_reopen_proposed_by: null };
     expect(await waiting()).toEqual({ to_sign: 1, ...nothing });
     expect(await listed()).toMatchObject([{ id: closed.id }]);
     const own = await as('ann', `/${closed.id}/sign`);
@@ -128,23 +129,34 @@ describe('From an open period to a signed one', () => {
   it('Once signed it is reopened by two owners, and can then be closed with another end', async () => {
     const without = await as('ann', `/${closed.id}/reopen`, {});
     expect([without.status, without.body.code]).toEqual([400, 'invalid_request']);
-    expect((await as('bob', `/${closed.id}/approve`)).body.code).toBe('conflict');
+    const approve = (owner: 'ann' | 'bob', n?: number) =>
+      as(owner, `/${closed.id}/approve`, n === undefined ? {} : { n });
+    expect((await approve('bob', 1)).body.code).toBe('conflict');
+    await as('ann', `/${closed.id}/reopen`, { reason: 'receipt 16' });
     const reason = 'receipt 17';
     const proposed = await as('ann', `/${closed.id}/reopen`, { reason });
-    const people = { reopen_proposed_by: 'ann', reopen_reason: reason, signed_by: 'bob' };
+    const people = {
+      reopen_proposal: 3,
+      reopen_proposed_by: 'ann',
+      reopen_reason: reason,
+      signed_by: 'bob',
+    };
     expect(proposed.body).toMatchObject({ state: 'signed', reopened_by: null, ...people });
     const waiting = async () => (await api.call('GET', '/api/status')).body.periods;
     expect(await waiting()).toEqual({
       to_sign: 0,
       to_close_since: null,
       to_reopen_since: expect.any(String),
+      to_reopen_proposed_by: 'ann',
     });
-    const own = await as('ann', `/${closed.id}/approve`);
+    const own = await approve('ann', 3);
     expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
     expect((await periodEvents()).at(-1)).toMatchObject({ type: 'period.closed' });
-    const { body } = await as('bob', `/${closed.id}/approve`);
+    expect((await approve('bob')).body.code).toBe('invalid_request');
+    expect((await approve('bob', 2)).body.detail).toMatch(/is number 3: reopen; read it first$/);
+    const { body } = await approve('bob', 3);
     expect(body).toMatchObject({ state: 'reopened', reopened_by: 'bob', ...people });
-    expect((await as('bob', `/${closed.id}/approve`)).body.code).toBe('conflict');
+    expect((await approve('bob', 3)).body.code).toBe('conflict');
     const done = { previous: 'signed', reopened_by: 'bob', proposed_by: 'ann', reason };
     expect((await periodEvents()).at(-1)).toMatchObject({
       type: 'period.reopened',
@@ -154,6 +166,7 @@ describe('From an open period to a signed one', () => {
       to_sign: 0,
       to_close_since: closed.period_to,
       to_reopen_since: null,
+      to_reopen_proposed_by: null,
     });
     const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
     const again = await as('ann', '/close', { from: START, to: now(), sign_offs });
@@ -167,6 +180,7 @@ describe('From an open period to a signed one', () => {
       'closed ann',
       'signed_off ann',
       'signed bob',
+      'reopen_proposed ann',
       'reopen_proposed ann',
       'reopened bob',
     ]);

@@ -40,10 +40,14 @@ it('tallyhook periods prints what prevents a close, closes, signs, reopens and l
       `closed by ann, 1 signed off, signed by bob\nOpen since ${to}\n`,
   );
   const proposed = await as('ann', 'reopen', period.id, '--reason', 'receipt 17');
-  expect(proposed.text).toContain('signed by bob, reopening proposed by ann (receipt 17)\n');
-  expect((await as('ann', 'approve', period.id)).text).toContain('409 same_owner');
-  const reopened = await as('bob', 'approve', period.id);
-  expect(reopened.text).toContain('proposed by ann, reopened by bob (receipt 17)\n');
+  const waits = 'signed by bob, reopening proposed by ann as proposal 2 (receipt 17)\n';
+  expect(proposed.text).toContain(waits);
+  const approve = (owner: 'ann' | 'bob', n: string) =>
+    as(owner, 'approve', period.id, '--proposal', n);
+  expect((await approve('ann', '2')).text).toContain('409 same_owner');
+  expect((await approve('bob', '1')).text).toContain('409 conflict');
+  const reopened = await approve('bob', '2');
+  expect(reopened.text).toContain('as proposal 2, reopened by bob (receipt 17)\n');
   expect(jsonOf((await as('ann', '--json')).text).data).toMatchObject([{ state: 'reopened' }]);
 });
 
@@ -53,6 +57,8 @@ it.each([
   [['close', '--period', '2026-13'], 'Expected a day, month, quarter or year of the reports'],
   [['close', '--to', '2026-01-01', '--sign-off', 'drf_1'], '<subject>=<reason>'],
   [['reopen', 'per_1'], '--reason'],
+  [['approve', 'per_1'], '--proposal'],
+  [['approve', 'per_1', '--proposal', 'x'], 'must be a whole number'],
   [['sign', 'per_1'], 'not_found'],
 ])('%j fails with one line that names what is wrong', async (args, reason) => {
   const { code, text } = await as('ann', ...args);

@@ -6,7 +6,14 @@ import { printLine } from '../../kernel/log.ts';
 import { MOMENT_WORDS, type period, type periodClose } from '../../resources/ledger/period.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { exit, type PeriodOptions, withExamples, withPeriod, withRemote } from '../options.ts';
+import {
+  exit,
+  type PeriodOptions,
+  toWhole,
+  withExamples,
+  withPeriod,
+  withRemote,
+} from '../options.ts';
 
 const READ = 'key with the scope read';
 const DECIDE = 'key with the scope decide';
@@ -59,9 +66,10 @@ export function addPeriods(program: Command): void {
     withRemote(group.command('approve'), DECIDE)
       .description('approve that a signed period is reopened; another owner than the proposer')
       .argument('<id>', 'id of the period')
+      .requiredOption('--proposal <n>', 'number of the proposal that you read; see list', toWhole)
       .option('--json', 'print JSON'),
-    'npx tallyhook periods approve per_…',
-  ).action((id, options) => exit(actOn(id, 'approve', options)));
+    'npx tallyhook periods approve per_… --proposal 2',
+  ).action((id, options) => exit(actOn(id, 'approve', options, { n: options.proposal })));
 }
 
 type Options = Remote & { json?: true };
@@ -138,9 +146,9 @@ function signOffOf(text: string): { subject: string; reason: string } {
 
 function lineOf(period: Period): string {
   const { id, state, period_from: from, period_to: to, report_id: report } = period;
-  const { reopen_proposed_by: proposer } = period;
+  const { reopen_proposal: proposal, reopen_proposed_by: proposer } = period;
   const reopening = [
-    proposer && `reopening proposed by ${proposer}`,
+    proposer && `reopening proposed by ${proposer} as proposal ${proposal}`,
     period.reopened_by && `reopened by ${period.reopened_by}`,
   ].filter(Boolean);
   const people = [

@@ -57,10 +57,11 @@ export interface Periods {
   reopen(id: string, reason: string, by: Person): Promise<store.ClosedPeriod>;
   /**
    * Reopens a signed period as the newest proposal says.
-   * @throws Failure `not_found`, `same_owner`, or `conflict` when nothing is proposed, or it is not
-   * the newest one in force
+   * @param n the proposal that the approver read; a newer one is refused
+   * @throws Failure `not_found`, `same_owner`, or `conflict` when this is not the newest proposal,
+   * or the period is not the newest one in force
    */
-  approveReopening(id: string, by: Person): Promise<store.ClosedPeriod>;
+  approveReopening(id: string, n: number, by: Person): Promise<store.ClosedPeriod>;
 }
 
 type Deps = MakingDeps & { settings: { timeZone?: string | undefined } };
@@ -107,10 +108,10 @@ export function makePeriods(deps: Deps): Periods {
         await store.insertPeriodAction(tx, id, { action: 'reopen_proposed', reason }, by, at);
         return must(await store.findPeriod(tx, id), 'signed period');
       }),
-    approveReopening: (id, by) =>
+    approveReopening: (id, n, by) =>
       db.begin(async (tx) => {
         const period = await lockReopenable(tx, id);
-        const { reason } = await approve(tx, id, { decision: 'reopen' }, by, clock.now());
+        const { reason } = await approve(tx, id, { n, decision: 'reopen' }, by, clock.now());
         return reopenPeriod(deps, tx, { period, reason }, by);
       }),
   };

@@ -3,6 +3,7 @@ import { beginOfDay } from '../../db/clock/calendar.ts';
 import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { columnsOf, rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { PeriodState, period } from '../../resources/ledger/period.ts';
 import type { Moment } from '../../resources/moments.ts';
@@ -26,7 +27,8 @@ function stateOf(sql: Sql) {
 function selectPeriods(sql: Sql) {
   return sql`
     select ${columnsOf(sql, periods, 'p')}, s.by as signed_by, s.at as signed_at,
-      q.by as reopen_proposed_by, r.by as reopened_by, r.at as reopened_at,
+      q.n as reopen_proposal, q.proposed_by as reopen_proposed_by, r.by as reopened_by,
+      r.at as reopened_at,
       coalesce(r.reason, q.reason) as reopen_reason,
       ${stateOf(sql)} as state,
       coalesce((select jsonb_agg(jsonb_build_object('kind', o.detail ->> 'kind',
@@ -36,9 +38,8 @@ function selectPeriods(sql: Sql) {
     from tallyhook.periods p
     left join tallyhook.period_actions s on s.period_id = p.id and s.action = 'signed'
     left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'
-    left join lateral (select a.by, a.reason from tallyhook.period_actions a
-      where a.period_id = p.id and a.action = 'reopen_proposed'
-      order by a.id desc limit 1) q on true`;
+    left join lateral (select d.n::int as n, d.proposed_by, d.reason from tallyhook.decisions d
+      where d.subject = p.id and d.decision = 'reopen' order by d.n desc limit 1) q on true`;
 }
 
 /** The newest close first. */
@@ -85,6 +86,7 @@ export interface WaitingPeriods {
   toCloseSince: Instant | null;
   /** When the reopening of the newest one in force was proposed; null without a proposal. */
   toReopenSince: Instant | null;
+  toReopenProposedBy: string | null;
 }
 
 export async function findWaitingPeriods(
@@ -100,6 +102,9 @@ export async function findWaitingPeriods(
       select r.period_to as ends from tallyhook.periods r
       where r.period_to > coalesce((select n.period_to from newest n), '-infinity')
       order by r.period_to limit 1
+    ), proposed as (
+      select a.at, a.by from newest n join tallyhook.period_actions a on a.period_id = n.id
+      where a.action = 'reopen_proposed' order by a.id desc limit 1
     )
     select (select count(*)::int from tallyhook.periods p where ${inForce(sql)}
         and not exists (select from tallyhook.period_actions s
@@ -107,9 +112,9 @@ export async function findWaitingPeriods(
       (select min(ends)
         from (select next_ends as ends from newest union all select ends from reopened) x
         where ends <= ${isoText(now)}) as to_close_since,
-      (select max(a.at) from newest n join tallyhook.period_actions a on a.period_id = n.id
-        where a.action = 'reopen_proposed') as to_reopen_since`;
-  return rows[0] ?? { toSign: 0, toCloseSince: null, toReopenSince: null };
+      (select at from proposed) as to_reopen_since,
+      (select by from proposed) as to_reopen_proposed_by`;
+  return must(rows[0], 'counts of periods');
 }
 
 /** The id of the report of the period in force that is exactly this one. */

@@ -152,6 +152,7 @@ export const status = resource('Status', {
     to_reopen_since: nullable(
       instant('Since when the reopening of a signed one waits for another owner; else null'),
     ),
+    to_reopen_proposed_by: nullable(text('Owner of the key that proposed that; else null')),
   }),
   quarantined: object(
     {

@@ -61,6 +61,9 @@ export const period = resource(
       text('Owner of the key that signed it, never the one that closed it; null until then'),
     ),
     signed_at: nullable(instant('When it was signed')),
+    reopen_proposal: nullable(
+      count('Number of the newest proposal to reopen it, which an approval names'),
+    ),
     reopen_proposed_by: nullable(
       text('Owner of the key that proposed to reopen it after it was signed'),
     ),

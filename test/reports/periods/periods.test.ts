@@ -193,7 +193,8 @@ describe('The reopening of a signed period', () => {
   it('Of two approvals at the same time one is refused, and one event says who decided', async () => {
     await periods.reopen(id, 'receipt 17', ann);
     const people = ['bob', 'eve'].map((owner) => ({ owner, keyId: `key_${owner}` }));
-    const results = await Promise.allSettled(people.map((by) => periods.approveReopening(id, by)));
+    const approvals = people.map((by) => periods.approveReopening(id, 2, by));
+    const results = await Promise.allSettled(approvals);
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(results.find(({ status }) => status === 'rejected')).toMatchObject({
       reason: { code: 'conflict' },
@@ -207,25 +208,37 @@ describe('The reopening of a signed period', () => {
     await periods.reopen(id, 'receipt 17', ann);
     expect(await periods.reopen(id, 'receipt 18', bob)).toMatchObject({
       state: 'signed',
+      reopenProposal: 3,
       reopenProposedBy: 'bob',
       reopenReason: 'receipt 18',
     });
-    const own = periods.approveReopening(id, bob);
+    const own = periods.approveReopening(id, 3, bob);
     await expect(own).rejects.toMatchObject({ code: 'same_owner' });
-    expect(await periods.approveReopening(id, ann)).toMatchObject({
+    expect(await periods.approveReopening(id, 3, ann)).toMatchObject({
       state: 'reopened',
       reopenedBy: 'ann',
       reopenReason: 'receipt 18',
     });
   });
 
+  it('An approval of a proposal that a newer one replaced is refused, and says which waits', async () => {
+    await periods.reopen(id, 'receipt 17', ann);
+    await periods.reopen(id, 'receipt 18', ann);
+    await expect(periods.approveReopening(id, 2, bob)).rejects.toThrow(
+      `conflict: the newest proposal on ${id} is number 3: reopen; read it first`,
+    );
+    const waiting = await findWaitingPeriods(world.db, END + HOUR);
+    expect(waiting).toMatchObject({ toReopenSince: END + HOUR, toReopenProposedBy: 'ann' });
+    expect(await periods.approveReopening(id, 3, bob)).toMatchObject({ state: 'reopened' });
+  });
+
   it('A proposal waits while a later period is in force, and has no effect then', async () => {
     await periods.reopen(id, 'receipt 17', ann);
     await close(undefined, END + HOUR);
-    const approval = periods.approveReopening(id, bob);
+    const approval = periods.approveReopening(id, 2, bob);
     await expect(approval).rejects.toMatchObject({ code: 'conflict' });
     const waiting = await findWaitingPeriods(world.db, END + HOUR);
-    expect(waiting.toReopenSince).toBeNull();
+    expect(waiting).toMatchObject({ toReopenSince: null, toReopenProposedBy: null });
   });
 });
 
@@ -298,6 +311,29 @@ describe('The database itself', () => {
       });
   });
 
+  it('reopens a signed period only for the reason that another owner approved, and the newest', async () => {
+    const { closed } = await close(START, END);
+    const id = closed?.id ?? '';
+    await periods.sign(id, bob);
+    const approve = (n: number) =>
+      world.insert('approvals', {
+        subject: id,
+        n,
+        proposed_by: 'ann',
+        owner: 'bob',
+        key_id: 'key',
+        at: isoText(END),
+      });
+    const reopened = () => act(id, 'reopened', 'bob');
+    await periods.reopen(id, 'another reason', ann);
+    await approve(2);
+    await expect(reopened()).rejects.toMatchObject({ code: 'TH007' });
+    await periods.reopen(id, 'because', ann);
+    await expect(reopened()).rejects.toMatchObject({ code: 'TH007' });
+    await approve(3);
+    await reopened();
+  });
+
   it('refuses a signature without an approval, and anything on a reopened period', async () => {
     const { closed } = await close(START, END);
     const id = closed?.id ?? '';
@@ -320,7 +356,7 @@ describe('The database itself', () => {
     await expect(act(id, 'reopened', 'bob')).rejects.toMatchObject({ code: 'TH007' });
     expect(await periods.reopen(id, 'receipt', ann)).toMatchObject({ state: 'signed' });
     await expect(act(id, 'reopened', 'ann')).rejects.toMatchObject({ code: 'TH007' });
-    await periods.approveReopening(id, bob);
+    await periods.approveReopening(id, 2, bob);
     await expect(act(id, 'signed_off', 'bob')).rejects.toMatchObject({ code: 'TH007' });
   });
 });

@@ -111,9 +111,14 @@ export function addPeriods(
     response: 'The period',
     answer: period,
     summary: 'Approve that a signed period is reopened; a key of another owner than the proposer',
-    request: z.object({ params }),
-    async handle({ params: { id } }, by) {
-      const reopened = await periods.approveReopening(id, by);
+    request: z.object({
+      params,
+      body: z
+        .strictObject({ n: z.int().min(1).max(32_767) })
+        .openapi({ description: 'The `reopen_proposal` that was read; a newer one is refused' }),
+    }),
+    async handle({ params: { id }, body: { n } }, by) {
+      const reopened = await periods.approveReopening(id, n, by);
       wake('sequencer', 'webhooks');
       return reopened;
     },

@@ -22,6 +22,8 @@ interface Task {
   href: string;
   count: (status: Status) => number;
   since?: (status: Status) => string | null;
+  /** Who proposed it. */
+  by?: (status: Status) => string | null;
 }
 
 const TASKS: readonly Task[] = [
@@ -108,6 +110,7 @@ const TASKS: readonly Task[] = [
     href: '/periods?state=signed',
     count: ({ periods }) => (periods.to_reopen_since ? 1 : 0),
     since: ({ periods }) => periods.to_reopen_since,
+    by: ({ periods }) => periods.to_reopen_proposed_by,
   },
 ];
 
@@ -175,12 +178,14 @@ function ForPeople({ status }: { status: Status }) {
   const tone = tasks.some((task) => task.tone === 'bad') ? 'bad' : 'warn';
   return html`<${Card} tone=${tone} title="Waits for a person">
     <ul class="timeline tasks">
-      ${tasks.map(({ tone: its, count, what, since, href }) => {
+      ${tasks.map(({ tone: its, count, what, since, by, href }) => {
         const at = since?.(status);
+        const proposer = by?.(status);
         return html`<li>
           <span class=${`pill ${its}`}>${countText(count(status))}</span>
           <span>
             <a href=${href}>${what}</a>
+            ${proposer && html` <span class="muted">proposed by ${proposer},</span>`}
             ${at && html` <span class="muted">the oldest since <${Time} at=${at} /></span>`}
           </span>
         </li>`;

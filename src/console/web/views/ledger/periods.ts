@@ -137,11 +137,12 @@ function Reopening(of: PeriodOrder) {
 
 function Approve({ period, done }: PeriodOrder) {
   const { id, period_from: from, period_to: to, reopen_proposed_by: by, reopen_reason } = period;
+  const { reopen_proposal: n } = period;
   return html`<${Order}
     label="Approve reopening"
     text=${`The signed close of ${periodText(from, to)} is then no longer in force
       (reason: ${reopen_reason}). The owner who proposed it (${by}) cannot approve it.`}
-    order=${() => call('POST', `/api/periods/${id}/approve`)}
+    order=${() => call('POST', `/api/periods/${id}/approve`, { n })}
     done=${done}
   />`;
 }
