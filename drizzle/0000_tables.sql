@@ -758,9 +758,11 @@ CREATE TABLE "tallyhook"."imports" (
 	"recorded" integer DEFAULT 0 NOT NULL,
 	"known" integer DEFAULT 0 NOT NULL,
 	"refused" integer DEFAULT 0 NOT NULL,
+	"place" integer DEFAULT 0 NOT NULL,
 	"proved_account" text DEFAULT '' NOT NULL,
 	"summary" jsonb,
 	"checked_at" timestamptz(3),
+	"turn" integer,
 	"reason" text,
 	"finished_at" timestamptz(3),
 	"lease_until" timestamptz(3)

@@ -290,9 +290,11 @@ create table tallyhook.imports (
   recorded integer not null default 0,
   known integer not null default 0,
   refused integer not null default 0,
+  place integer not null default 0,
   proved_account text not null default ''::text,
   summary jsonb,
   checked_at timestamp(3) with time zone,
+  turn integer,
   reason text,
   finished_at timestamp(3) with time zone,
   lease_until timestamp(3) with time zone

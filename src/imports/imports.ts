@@ -1,7 +1,7 @@
 /**
  * Imports: the history of an app from a file. Its rows are staged while the file arrives, then
- * checked and proved, and recorded when its owner says so: a dry run is the same without that last
- * step. A worker does it in steps; any living daemon goes on with it.
+ * checked and proved. When its owner says so they are checked once more and recorded: a dry run is
+ * the same without that. A worker does it in steps; any living daemon goes on with it.
  */
 import type { Db } from '../db/connect.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
@@ -40,9 +40,9 @@ export interface Imports {
     page: Page<bigint> & { result?: RowResult | undefined },
   ): Promise<ImportRow[]>;
   /**
-   * Has it recorded. @param reason why, although balances contradict it
-   * @throws Failure `not_found`, `forbidden`, `conflict` when rows are refused, balances contradict
-   * it without a reason, or its check is too old
+   * Has it checked once more and recorded. @param reason why, although balances contradict it
+   * @throws Failure `not_found`, `forbidden`, `conflict` when rows are refused, or balances
+   * contradict it without a reason
    */
   record(id: string, by: By, reason?: string): Promise<Import>;
   /** What it has recorded stays. @throws Failure `not_found`, `forbidden`, `conflict` */
@@ -63,10 +63,7 @@ const UPLOADS_MAX = 2;
 const LEASE_MS = 15_000;
 const PASS_MS = 5_000;
 const WAIT_MS = 500;
-/** A check says what would happen now, and not for ever. */
-const CHECK_VALID_MS = 3_600_000;
-const KEEP_MS = 30 * 86_400_000;
-const UPLOAD_MS = 86_400_000;
+const DAY_MS = 86_400_000;
 
 export function makeImports(deps: Deps): Imports {
   const { peopleDb, clock } = deps;
@@ -101,20 +98,15 @@ export function makeImports(deps: Deps): Imports {
     },
     async record(id, by, reason) {
       const found = await getOwn(id, by);
-      const now = clock.now();
-      requireRecordable(found, reason, now);
-      const unproved = found.summary?.wallets.failed ? { reason: reason ?? null } : {};
-      const moved = await store.moveImport(peopleDb, id, ['ready'], 'recording', {
-        now,
-        ...unproved,
-      });
+      requireRecordable(found, reason);
+      const moved = await store.takeTurn(peopleDb, id, reason ?? null);
       if (moved) return moved;
       throw new Failure('conflict', `the import is ${(await get(id)).state}`);
     },
     async cancel(id, by) {
       await getOwn(id, by);
       const from = ['checking', 'ready', 'refused', 'recording'] as const;
-      const moved = await store.moveImport(peopleDb, id, from, 'cancelled', { now: clock.now() });
+      const moved = await store.endImport(peopleDb, id, from, 'cancelled', clock.now());
       if (moved) return moved;
       throw new Failure('conflict', 'the import has ended');
     },
@@ -122,16 +114,19 @@ export function makeImports(deps: Deps): Imports {
   };
 }
 
-/** Ends imports that nobody goes on with; removes some old rows, and returns how many. */
+/**
+ * Ends imports that nobody goes on with for a day; removes some rows that recorded nothing a day
+ * after their end, and the others after a month. Returns how many.
+ */
 export async function pruneImports(db: Db, now: Instant): Promise<number> {
-  await store.endIdle(db, now - KEEP_MS, now);
-  for (const id of await store.listAbandoned(db, now - UPLOAD_MS)) await store.removeStaged(db, id);
-  return db.single((q) => store.removeRows(q, now - KEEP_MS));
+  const aDayAgo = now - DAY_MS;
+  await store.endIdle(db, aDayAgo, now);
+  for (const id of await store.listAbandoned(db, aDayAgo)) await store.removeStaged(db, id);
+  return db.single((q) => store.removeRows(q, { cancelled: aDayAgo, done: now - 30 * DAY_MS }));
 }
 
 /** @throws Failure `conflict` */
-function requireRecordable(one: Import, reason: string | undefined, now: Instant): void {
-  const { state, summary, checkedAt, refused } = one;
+function requireRecordable({ state, summary, refused }: Import, reason: string | undefined): void {
   if (state === 'refused')
     throw new Failure('conflict', `${refused} rows are refused; mend or remove them`);
   if (state !== 'ready') throw new Failure('conflict', `the import is ${state}`);
@@ -141,8 +136,6 @@ function requireRecordable(one: Import, reason: string | undefined, now: Instant
       'conflict',
       `the balances of ${contradicting} wallets contradict the file; mend it, or give a reason`,
     );
-  if (checkedAt === null || now - checkedAt > CHECK_VALID_MS)
-    throw new Failure('conflict', 'it was checked more than an hour ago; send the file again');
 }
 
 /** A step that fails leaves the lease: other imports go on until it is over. */
@@ -157,11 +150,10 @@ async function runOnce(
   const until = now + PASS_MS;
   let one: Import | undefined = claimed;
   let step: Step = 'more';
-  const place = { after: 0 };
   while (one && step === 'more' && clock.now() < until && !signal?.aborted) {
-    const isWorking: boolean = one.state === 'checking' || one.state === 'recording';
-    if (!isWorking) step = 'ended';
-    else step = await (one.state === 'checking' ? checkStep : recordStep)(deps, one, place);
+    const { state }: Import = one;
+    if (state !== 'checking' && state !== 'recording') step = 'ended';
+    else step = await (state === 'checking' ? checkStep : recordStep)(deps, one);
     if (step === 'more') one = await store.findImport(db, claimed.id);
   }
   const at = clock.now();

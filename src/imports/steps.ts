@@ -1,13 +1,14 @@
 /**
- * The steps of an import, each bounded and its own commit. A row without a result is checked, a new
- * one is recorded: the rows say what is left, so a killed daemon loses at most one step. The same
- * rule (`operations/reported`) judges a row in the check and in the recording.
+ * The steps of an import, each bounded and its own commit: a killed daemon loses at most one. The
+ * same rule (`operations/reported`) judges a row in the check and in the recording. When its owner
+ * has it recorded, the new rows are checked and proved once more, one import after the other: its
+ * proof knows what others recorded before it.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
-import { entriesBefore, hasDueReports, openingAmounts, openingsOf } from '../ledger/ledger.ts';
+import { entriesBefore, hasDuePostings, openingAmounts, openingsOf } from '../ledger/ledger.ts';
 import {
   accountKey,
   type Checked,
@@ -33,45 +34,38 @@ export interface StepDeps {
   onRecorded: () => void;
 }
 
-/** Whether there is more to do: now, or when the ledger has posted earlier reports. */
+/** Whether there is more to do: now, or when the ledger has posted what is due. */
 export type Step = 'more' | 'wait' | 'ended';
 
 const ACCOUNTS = 100;
 const FAILED_MAX = 100;
 
-/** Behind which row the next ones are looked for, so that none is read again and again. */
-export interface Place {
-  after: number;
-}
-
-export async function checkStep(deps: StepDeps, one: Import, place: Place): Promise<Step> {
-  if (one.checked < one.lines) {
-    const isWhole = place.after === 0;
-    const rows = await nextRows(deps, one.id, place, null);
-    if (rows.length > 0) await store.saveChecked(deps.db, one.id, await checkRows(deps, one, rows));
-    if (rows.length > 0 || !isWhole) return 'more';
+export async function checkStep(deps: StepDeps, one: Import): Promise<Step> {
+  const { db, clock } = deps;
+  if (one.checkedAt === null) {
+    if (one.place === 0 && (await store.removeMovements(db, one)) > 0) return 'more';
+    const rows = await store.nextRows(db, one, REPORTS_MAX);
+    if (rows.length > 0) await store.saveChecked(db, one, await checkRows(deps, one, rows));
+    else await store.markChecked(db, one, clock.now());
+    return 'more';
   }
-  // Reports of another import that are not posted yet would be missing in the proof.
-  if (await hasDueReports(deps.db)) return 'wait';
-  const current = await store.findImport(deps.db, one.id);
-  if (current?.state !== 'checking') return 'ended';
-  return (await proveAccounts(deps, current)) ? 'more' : endCheck(deps, current);
+  // Until it is posted, what the rows were judged by would be missing in the proof.
+  if (await hasDuePostings(db, one.checkedAt)) return 'wait';
+  return (await proveAccounts(deps, one)) ? 'more' : endCheck(deps, one);
 }
 
-/** None at the end of the file; then the place is its begin. */
-async function nextRows({ db }: StepDeps, id: string, place: Place, result: 'new' | null) {
-  const rows = await store.nextRows(db, id, { result, after: place.after, limit: REPORTS_MAX });
-  place.after = rows.at(-1)?.n ?? 0;
-  return rows;
-}
-
-async function endCheck({ db, clock }: StepDeps, one: Import): Promise<Step> {
-  const none = { touched: 0, proved: 0, unobserved: 0, failed: 0 };
-  const { wallets = none, failed = [] } = one.summary ?? {};
-  await store.saveSummary(db, one.id, { ...(await store.summarize(db, one.id)), wallets, failed });
-  const to = one.refused > 0 ? 'refused' : 'ready';
-  await store.moveImport(db, one.id, ['checking'], to, { now: clock.now() });
-  return 'ended';
+async function endCheck({ db }: StepDeps, one: Import): Promise<Step> {
+  const summary = { ...store.NO_PROOFS, ...one.summary, ...(await store.summarize(db, one.id)) };
+  const reason = summary.wallets.failed === 0 ? null : one.reason;
+  const isProved = summary.wallets.failed === 0 || reason !== null;
+  const passed = one.turn !== null && isProved ? 'recording' : 'ready';
+  const state = one.refused > 0 ? 'refused' : passed;
+  await store.endCheck(db, one, {
+    state,
+    summary,
+    reason: state === 'recording' ? reason : null,
+  });
+  return 'more';
 }
 
 interface ReadRow extends ReportRow {
@@ -173,10 +167,7 @@ async function proveAccounts({ db }: StepDeps, one: Import): Promise<boolean> {
   if (last === undefined) return false;
   const movements = await store.movementsOf(db, one.id, accounts);
   const known = await knownOf(db, accounts);
-  const before = one.summary ?? {
-    wallets: { touched: 0, proved: 0, unobserved: 0, failed: 0 },
-    failed: [],
-  };
+  const before = one.summary ?? store.NO_PROOFS;
   const wallets = { ...before.wallets };
   const failures: FailedProof[] = [...(before.failed as FailedProof[])];
   for (const account of accounts) {
@@ -234,13 +225,12 @@ async function knownOf(db: Db, accounts: readonly string[]): Promise<Map<string,
   );
 }
 
-export async function recordStep(deps: StepDeps, one: Import, place: Place): Promise<Step> {
+export async function recordStep(deps: StepDeps, one: Import): Promise<Step> {
   const { db, clock, reportedOperations, onRecorded } = deps;
-  const isWhole = place.after === 0;
-  const rows = await nextRows(deps, one.id, place, 'new');
-  if (rows.length === 0) {
-    if (!isWhole) return 'more';
-    await store.moveImport(db, one.id, ['recording'], 'done', { now: clock.now() });
+  const rows = await store.nextRows(db, one, REPORTS_MAX);
+  const last = rows.at(-1);
+  if (last === undefined) {
+    await store.endImport(db, one.id, ['recording'], 'done', clock.now());
     return 'ended';
   }
   const read = readRows(deps, rows);
@@ -269,6 +259,7 @@ export async function recordStep(deps: StepDeps, one: Import, place: Place): Pro
     if (error === ended) return 'ended';
     throw error;
   }
+  await store.passRecorded(db, one, last.n);
   onRecorded();
   return 'more';
 }

@@ -11,19 +11,29 @@ import type {
   RowResult,
 } from '../resources/operations/import.ts';
 import type { Row } from '../resources/resource.ts';
-import type { FailedProof, Movement } from './proof.ts';
+import type { Movement } from './proof.ts';
 import { imports } from './tables.ts';
 
 /** An import as it is stored. */
 export type Import = Row<typeof imported> & {
   fingerprint: string;
+  place: number;
   provedAccount: string;
+  turn: number | null;
 };
 export type ImportRow = Row<typeof importRow>;
 export type Summary = NonNullable<Import['summary']>;
+export type Proofs = Pick<Summary, 'wallets' | 'failed'>;
+
+/** Before the first wallet is proved. */
+export const NO_PROOFS: Proofs = {
+  wallets: { touched: 0, proved: 0, unobserved: 0, failed: 0 },
+  failed: [],
+};
 
 /** The first half of the keys of advisory locks. */
 const FINGERPRINTS = 7_240_204;
+const TURNS = 7_240_205;
 /** Rows of one statement. */
 const REMOVED_MAX = 5_000;
 
@@ -143,7 +153,10 @@ export async function listRows(
   });
 }
 
-/** The import that waits longest for work, which no other daemon gets until then. */
+/**
+ * The import that waits longest for work, which no other daemon gets until then. Of those that are
+ * to be recorded it is the first: the proof of each knows what the others have recorded.
+ */
 export async function claimImport(
   db: Queryable,
   now: Instant,
@@ -154,6 +167,8 @@ export async function claimImport(
     where id = (select id from tallyhook.imports
       where state in ('checking', 'recording')
         and (lease_until is null or lease_until <= ${isoText(now)})
+        and (turn is null or turn = (select min(turn) from tallyhook.imports
+          where state in ('checking', 'recording')))
       order by lease_until nulls first, id limit 1 for update skip locked)
     returning ${columnsOf(db.sql, imports)}`;
   return claimed;
@@ -165,20 +180,30 @@ export async function releaseImport(db: Queryable, id: string, at: Instant): Pro
     update tallyhook.imports set lease_until = ${isoText(at)} where id = ${id}`;
 }
 
-/** Changes the state, unless it is another one by now. */
-export async function moveImport(
+/** Has it checked once more, and then recorded, after those of earlier turns. */
+export function takeTurn(db: Db, id: string, reason: string | null): Promise<Import | undefined> {
+  return db.begin(async (tx) => {
+    await tx.sql`select pg_advisory_xact_lock(${TURNS}::int, 0)`;
+    const [moved] = await tx.sql<Import[]>`
+      update tallyhook.imports set state = 'checking', reason = ${reason}, place = 0,
+        proved_account = '', summary = summary || ${asJson(NO_PROOFS)}::jsonb, checked_at = null,
+        turn = (select coalesce(max(turn), 0) + 1 from tallyhook.imports
+          where state in ('checking', 'recording'))
+      where id = ${id} and state = 'ready' returning ${columnsOf(tx.sql, imports)}`;
+    return moved;
+  });
+}
+
+/** Ends it, unless its state is another one by now. */
+export async function endImport(
   db: Queryable,
   id: string,
   from: readonly ImportState[],
-  to: ImportState,
-  { now, reason = null }: { now: Instant; reason?: string | null },
+  to: 'done' | 'cancelled',
+  now: Instant,
 ): Promise<Import | undefined> {
-  const at = isoText(now);
-  const ends = to === 'done' || to === 'cancelled';
   const [moved] = await db.sql<Import[]>`
-    update tallyhook.imports set state = ${to}, reason = coalesce(${reason}, reason),
-      finished_at = ${ends ? at : null},
-      checked_at = case when state = 'checking' then ${at} else checked_at end
+    update tallyhook.imports set state = ${to}, finished_at = ${isoText(now)}
     where id = ${id} and state = any(${from as ImportState[]}::text[])
     returning ${columnsOf(db.sql, imports)}`;
   return moved;
@@ -191,17 +216,17 @@ export interface ReportRow {
   report: string;
 }
 
-/** The next rows behind a place with this result; those without one are not checked. */
+/** The next rows that are new or not checked. */
 export async function nextRows(
   { sql }: Queryable,
-  id: string,
-  { result, after, limit }: { result: 'new' | null; after: number; limit: number },
+  { id, place }: Pick<Import, 'id' | 'place'>,
+  limit: number,
 ): Promise<ReportRow[]> {
   // No index has this form of the result, so they are read by their place.
   return sql<ReportRow[]>`
     select n, line, report from tallyhook.import_rows
-    where import_id = ${id} and n > ${after} and report is not null
-      and coalesce(result, '') = ${result ?? ''}
+    where import_id = ${id} and n > ${place} and report is not null
+      and coalesce(result, 'new') = 'new'
     order by n limit ${limit}`;
 }
 
@@ -255,35 +280,75 @@ export interface CheckedRow {
   effects: readonly { account: string; amount: bigint }[];
 }
 
-/** Stores it of those that are not checked yet. */
+/** Stores it, unless another daemon has: of rows that are not checked, or new ones once more. */
 export async function saveChecked(
   { sql }: Queryable,
-  id: string,
+  { id, place, turn }: Pick<Import, 'id' | 'place' | 'turn'>,
   rows: readonly CheckedRow[],
 ): Promise<void> {
+  const countOf = (result: RowResult) => rows.filter((row) => row.result === result).length;
+  const [first, again] = turn === null ? [rows.length, 0] : [0, rows.length];
   await sql`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, line int, result text,
         problem jsonb, "operationId" text, identity text, named text, kind text,
         "occurredAt" timestamptz, effects jsonb)
+    ), passed as (
+      update tallyhook.imports set place = ${rows.at(-1)?.n ?? place},
+        checked = checked + ${first}, known = known + ${countOf('known')},
+        refused = refused + ${countOf('refused')},
+        to_record = to_record + ${countOf('new') - again}
+      where id = ${id} and state = 'checking' and place = ${place}
+        and turn is not distinct from ${turn}::int
+      returning id
     ), checked as (
       update tallyhook.import_rows r set result = x.result, problem = x.problem,
         operation_id = x."operationId", identity = x.identity, named = x.named, kind = x.kind,
         occurred_at = x."occurredAt"
-      from x ${placesOf(sql, id)} where r.ctid = p.place and r.result is null
-      returning r.n, r.result
-    ), moved as (
-      insert into tallyhook.import_movements (import_id, n, line, account, at, amount)
-      select ${id}, x.n, x.line, lower(e.effect ->> 'account'), x."occurredAt",
-        (e.effect ->> 'amount')::numeric
-      from checked c join x on x.n = c.n cross join jsonb_array_elements(x.effects) as e(effect)
+      from passed cross join x ${placesOf(sql, id)}
+      where r.ctid = p.place and r.result is distinct from x.result
     )
-    update tallyhook.imports i set checked = i.checked + c.n, known = i.known + c.known,
-      refused = i.refused + c.refused, to_record = i.to_record + c.new
-    from (select count(*)::int as n, count(*) filter (where result = 'known')::int as known,
-      count(*) filter (where result = 'refused')::int as refused,
-      count(*) filter (where result = 'new')::int as new from checked) c
-    where i.id = ${id}`;
+    insert into tallyhook.import_movements (import_id, n, line, account, at, amount)
+    select ${id}, x.n, x.line, lower(e.effect ->> 'account'), x."occurredAt",
+      (e.effect ->> 'amount')::numeric
+    from passed cross join x cross join jsonb_array_elements(x.effects) as e(effect)`;
+}
+
+/** Removes some movements of an earlier check, before the first row is checked. */
+export async function removeMovements(
+  { sql }: Queryable,
+  { id, turn }: Pick<Import, 'id' | 'turn'>,
+): Promise<number> {
+  const removed = await sql`
+    delete from tallyhook.import_movements m using (
+      select x.ctid as place from tallyhook.import_movements x where x.import_id = ${id}
+        and exists (select from tallyhook.imports i where i.id = ${id} and i.place = 0
+          and i.state = 'checking' and i.turn is not distinct from ${turn}::int)
+      limit ${REMOVED_MAX}) old
+    where m.ctid = old.place`;
+  return removed.count;
+}
+
+/** All its rows are checked: what is recorded by then is part of its proof. */
+export async function markChecked(
+  { sql }: Queryable,
+  { id, place }: Pick<Import, 'id' | 'place'>,
+  at: Instant,
+): Promise<void> {
+  await sql`
+    update tallyhook.imports set checked_at = ${isoText(at)}
+    where id = ${id} and state = 'checking' and place = ${place} and checked_at is null`;
+}
+
+/** Goes on behind these rows, which are recorded. */
+export async function passRecorded(
+  { sql }: Queryable,
+  { id, place }: Pick<Import, 'id' | 'place'>,
+  to: number,
+): Promise<void> {
+  await sql`
+    update tallyhook.imports set place = ${to}
+    where id = ${id} and state = 'recording' and place = ${place}`;
 }
 
 /** What recording made of new rows. */
@@ -358,14 +423,14 @@ export async function movementsOf(
 /** Adds the proofs of the accounts up to this one, unless another daemon has. */
 export async function saveProofs(
   db: Queryable,
-  { id, provedAccount }: Import,
-  to: { account: string; wallets: Summary['wallets']; failed: readonly FailedProof[] },
+  { id, provedAccount, turn }: Import,
+  { account, ...proofs }: Proofs & { account: string },
 ): Promise<void> {
-  const proofs = { wallets: to.wallets, failed: to.failed };
   await db.sql`
-    update tallyhook.imports set proved_account = ${to.account},
+    update tallyhook.imports set proved_account = ${account},
       summary = coalesce(summary, '{}') || ${asJson(proofs)}::jsonb
-    where id = ${id} and proved_account = ${provedAccount}`;
+    where id = ${id} and state = 'checking' and proved_account = ${provedAccount}
+      and turn is not distinct from ${turn}::int`;
 }
 
 const ACCOUNTS_MAX = 100;
@@ -394,35 +459,46 @@ export async function summarize(
   };
 }
 
-export async function saveSummary(db: Queryable, id: string, summary: Summary): Promise<void> {
+/** Ends a check: only one that takes its turn is recorded then. */
+export async function endCheck(
+  db: Queryable,
+  { id, turn }: Pick<Import, 'id' | 'turn'>,
+  to: { state: 'ready' | 'refused' | 'recording'; summary: Summary; reason: string | null },
+): Promise<void> {
   await db.sql`
-    update tallyhook.imports set summary = coalesce(summary, '{}') || ${asJson(summary)}::jsonb
-    where id = ${id}`;
+    update tallyhook.imports set state = ${to.state}, summary = ${asJson(to.summary)}::jsonb,
+      reason = ${to.reason}, place = 0, turn = ${to.state === 'recording' ? turn : null}::int
+    where id = ${id} and state = 'checking' and turn is not distinct from ${turn}::int`;
 }
 
-/** Ends what nobody goes on with, and what did not arrive. */
+/** Ends what nobody goes on with. */
 export async function endIdle(db: Queryable, before: Instant, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.imports set state = 'cancelled', finished_at = ${isoText(now)}
     where state in ('ready', 'refused') and checked_at < ${isoText(before)}`;
 }
 
-/** Removes some rows of imports that ended before; returns how many. */
-export async function removeRows({ sql }: Queryable, before: Instant): Promise<number> {
+/** Removes some rows of imports that were done or cancelled before; returns how many. */
+export async function removeRows(
+  { sql }: Queryable,
+  before: Record<'done' | 'cancelled', Instant>,
+): Promise<number> {
   const limit = REMOVED_MAX;
+  const hasEnded = sql`(i.state = 'done' and i.finished_at < ${isoText(before.done)}
+    or i.state = 'cancelled' and i.finished_at < ${isoText(before.cancelled)})`;
   const rows = await sql`
     delete from tallyhook.import_rows r using (
       select o.import_id, o.n from tallyhook.imports i cross join lateral (
         select x.import_id, x.n from tallyhook.import_rows x where x.import_id = i.id
         limit ${limit}) o
-      where i.finished_at < ${isoText(before)} limit ${limit}) old
+      where ${hasEnded} limit ${limit}) old
     where r.import_id = old.import_id and r.n = old.n`;
   const movements = await sql`
     delete from tallyhook.import_movements m using (
       select o.place from tallyhook.imports i cross join lateral (
         select x.ctid as place from tallyhook.import_movements x where x.import_id = i.id
         limit ${limit}) o
-      where i.finished_at < ${isoText(before)} limit ${limit}) old
+      where ${hasEnded} limit ${limit}) old
     where m.ctid = old.place`;
   return rows.count + movements.count;
 }

@@ -1,4 +1,4 @@
-/** Tables of imports. The rows of one that has ended are removed after a month; it stays. */
+/** Tables of imports. The rows of one that has ended are removed later; it stays. */
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
@@ -26,10 +26,14 @@ export const imports = tallyhook.table(
     recorded: integer().notNull().default(0),
     known: integer().notNull().default(0),
     refused: integer().notNull().default(0),
+    /** The rows up to it are done in this state. */
+    place: integer().notNull().default(0),
     /** The last account whose proof is in the summary. */
     provedAccount: text('proved_account').notNull().default(''),
     summary: json(),
     checkedAt: instant('checked_at'),
+    /** In this order those that are to be recorded are checked once more and recorded. */
+    turn: integer(),
     reason: text(),
     finishedAt: instant('finished_at'),
     /** Until then one daemon works on it. */

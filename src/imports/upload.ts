@@ -71,8 +71,7 @@ export async function stageFile(deps: Deps, upload: Upload): Promise<store.Impor
     const found = await db.begin(async (tx) => {
       const going = await store.lockGoing(tx, fingerprint);
       if (going?.state === 'checking' || going?.state === 'recording') return going;
-      if (going)
-        await store.moveImport(tx, going.id, [going.state], 'cancelled', { now: clock.now() });
+      if (going) await store.endImport(tx, going.id, [going.state], 'cancelled', clock.now());
       const arrived = { ...counts, bytes, sha256, fingerprint, ignoredColumns };
       return store.markStaged(tx, id, arrived);
     });

@@ -139,12 +139,11 @@ export async function countUnposted(
   return rows[0] ?? { waiting: 0, since: null };
 }
 
-/** True while a reported operation waits to be posted. */
-export async function hasDueReports({ sql }: Queryable): Promise<boolean> {
+/** True while an operation waits to be posted that was due by then. */
+export async function hasDuePostings({ sql }: Queryable, by: Instant): Promise<boolean> {
   const rows = await sql<{ due: boolean }[]>`
-    select exists (select from tallyhook.due_postings d
-      join tallyhook.operations o on o.id = d.operation_id
-      where d.quarantine_reason is null and o.source = 'report') as due`;
+    select exists (select from tallyhook.due_postings
+      where quarantine_reason is null and due_at <= ${isoText(by)}) as due`;
   return rows[0]?.due ?? false;
 }
 

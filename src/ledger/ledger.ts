@@ -42,7 +42,7 @@ export {
   type Transaction,
   trialBalancePage,
 } from './accounts.ts';
-export { countUnposted, hasDueReports, releasePosting } from './batch.ts';
+export { countUnposted, hasDuePostings, releasePosting } from './batch.ts';
 export {
   COMMODITY_LINE,
   daysLine,

@@ -25,6 +25,12 @@ async function work(): Promise<void> {
   await api.postAll();
   while ((await api.imports.runOnce(api.clock.now())) !== undefined);
 }
+/** Again for what waited for postings. */
+async function workOn(): Promise<void> {
+  await work();
+  await api.postAll();
+  while ((await api.imports.runOnce(api.clock.now() + 1_000)) !== undefined);
+}
 async function checked(rows: readonly Row[]) {
   const { id } = await send(ndjson(rows));
   await work();
@@ -66,7 +72,7 @@ describe('An import', () => {
     const one = await checked([aGive({ reference: 'order 1' }), aGive()]);
     expect(one).toMatchObject({ state: 'ready', lines: 2, to_record: 2, recorded: 0 });
     expect(await countOperations()).toBe(before);
-    expect((await record(one.id)).body).toMatchObject({ state: 'recording' });
+    expect((await record(one.id)).body).toMatchObject({ state: 'checking' });
     await work();
     expect(await show(one.id)).toMatchObject({ state: 'done', recorded: 2, known: 0, refused: 0 });
     const [first] = await rowsOf(one.id);
@@ -257,15 +263,94 @@ describe('An import', () => {
     expect(made.body).toMatchObject({ evidence: { report: { unproved: 'a credit line' } } });
   });
 
-  it('that ended a month ago has no rows any more; one that nobody goes on with ends', async () => {
+  it('is checked against what was recorded since, also by another that was ready with it', async () => {
+    const addr = `0x${'78'.repeat(20)}`;
+    await open(addr, 5n, api.clock.now() - DAY);
+    const at = iso(api.clock.now() - 2 * DAY);
+    const give = (amount: string) => aGive({ to_addr: addr, amount, occurred_at: at });
+    const shared = give('1');
+    const both = [await checked([shared, give('2')]), await checked([shared, give('3')])];
+    const [first, second] = both.map(({ id }) => id) as [string, string];
+    for (const one of both) expect(one).toMatchObject({ state: 'ready', to_record: 2 });
+    for (const id of [first, second])
+      expect((await record(id)).body).toMatchObject({ state: 'checking', recorded: 0 });
+    await work();
+    expect(await show(first)).toMatchObject({ state: 'done', recorded: 2 });
+    // Its proof waits for the postings of the first one.
+    expect(await show(second)).toMatchObject({ state: 'checking', checked: 2 });
+    await workOn();
+    const contradicted = { touched: 1, proved: 0, unobserved: 0, failed: 1 };
+    const failed = [{ addr, verdict: 'impossible', opening: '-1', was: '2' }];
+    expect(await show(second)).toMatchObject({
+      state: 'ready',
+      to_record: 1,
+      known: 1,
+      recorded: 0,
+      summary: { wallets: contradicted, failed },
+    });
+    expect((await record(second)).body).toMatchObject({ code: 'conflict' });
+    await record(second, { reason: 'a credit line' });
+    await workOn();
+    expect(await show(second)).toMatchObject({
+      state: 'done',
+      recorded: 1,
+      known: 1,
+      reason: 'a credit line',
+    });
+  });
+
+  it('is checked against reports that were recorded since', async () => {
+    const addr = `0x${'79'.repeat(20)}`;
+    await open(addr, 5n, api.clock.now() - DAY);
+    const give = { to_addr: addr, amount: '3', occurred_at: iso(api.clock.now() - 2 * DAY) };
+    const one = await checked([aGive(give)]);
+    await api.call('POST', '/api/operations', { body: aGive(give) });
+    await record(one.id);
+    await workOn();
+    expect(await show(one.id)).toMatchObject({
+      state: 'ready',
+      summary: { wallets: { failed: 1 } },
+    });
+  });
+
+  it('waits for what was due when its rows were checked, and not for what comes later', async () => {
+    const report = () => api.call('POST', '/api/operations', { body: aGive() });
+    const passes = async () => {
+      const later = api.clock.now() + 1_000;
+      while ((await api.imports.runOnce(later)) === later);
+    };
+    await report();
+    const { id } = await send(ndjson([aGive()]));
+    await passes();
+    expect(await show(id)).toMatchObject({ state: 'checking', checked: 1 });
+    await api.postAll();
+    await report();
+    await passes();
+    expect(await show(id)).toMatchObject({ state: 'ready' });
+    await api.postAll();
+  });
+
+  it('has no rows any more a day after it was cancelled, or a month after it was done', async () => {
     const done = await checked([aGive()]);
     await record(done.id);
     await work();
     const idle = await checked([aTransfer({ occurred_at: iso(api.clock.now() - DAY) })]);
-    const later = api.clock.now() + 31 * DAY;
-    while ((await pruneImports(api.db, later)) > 0);
-    expect(await rowsOf(done.id)).toEqual([]);
-    expect(await show(done.id)).toMatchObject({ state: 'done', recorded: 1 });
+    const cancelled = await checked([aGive()]);
+    await api.call('POST', `/api/imports/${cancelled.id}/cancel`);
+    const pruned = async (days: number) => {
+      while ((await pruneImports(api.db, api.clock.now() + days * DAY)) > 0);
+    };
+    const rowsLeft = async () =>
+      Promise.all([done, idle, cancelled].map(async ({ id }) => (await rowsOf(id)).length));
+    await pruned(0.9);
+    expect(await rowsLeft()).toEqual([1, 1, 1]);
+    await pruned(1.1);
     expect(await show(idle.id)).toMatchObject({ state: 'cancelled' });
+    expect(await rowsLeft()).toEqual([1, 1, 0]);
+    await pruned(2.2);
+    expect(await rowsLeft()).toEqual([1, 0, 0]);
+    await pruned(31);
+    expect(await rowsLeft()).toEqual([0, 0, 0]);
+    expect(await show(done.id)).toMatchObject({ state: 'done', recorded: 1 });
   });
 });

@@ -44,7 +44,7 @@ const ERRORS_MAX = 1_000;
 
 export async function runImport(file: string, command: ImportCommand): Promise<number> {
   const options = await readOptions(command);
-  const checked = await settled(command, await upload(command, file, options), 'checking');
+  const checked = await settled(command, await upload(command, file, options), ['checking']);
   const errors = await refusedRows(command, checked);
   const { summary } = checked;
   if (!summary) throw new Failure('bad_setting', `the import ${checked.id} is ${checked.state}`);
@@ -58,11 +58,13 @@ export async function runImport(file: string, command: ImportCommand): Promise<n
     return checked.state !== 'refused' && contradicting === 0 ? 0 : 1;
   }
   const started = checked.state === 'ready' ? await record(command, checked.id) : checked;
-  const ended = await settled(command, started, 'recording');
-  if (ended.state !== 'done')
-    throw new Failure('bad_setting', `the import ${ended.id} is ${ended.state}`);
+  const ended = await settled(command, started, ['checking', 'recording']);
   const { recorded, known, refused } = ended;
   await refusedRows(command, ended);
+  if (ended.state === 'ready' || ended.state === 'refused')
+    throw new Failure('bad_setting', refusal(ended, ended.summary?.wallets.failed ?? 0));
+  if (ended.state !== 'done')
+    throw new Failure('bad_setting', `the import ${ended.id} is ${ended.state}`);
   printLine(
     command.json
       ? jsonText({ ...shown, imported: { recorded, known, refused } })
@@ -140,19 +142,17 @@ async function record(command: ImportCommand, id: string): Promise<Import> {
   );
 }
 
-/** The import when it is no longer in that state. */
+/** The import when it is in none of these states any more. */
 async function settled(
   remote: Remote,
   first: Import,
-  state: 'checking' | 'recording',
+  states: readonly Import['state'][],
 ): Promise<Import> {
   let one = first;
-  while (one.state === state) {
-    const [done, of] =
-      state === 'checking'
-        ? [one.checked, one.lines]
-        : [one.recorded + one.known + one.refused, one.lines];
-    showProgress(`${done} of ${of} lines ${state === 'checking' ? 'checked' : 'recorded'} …`);
+  while (states.includes(one.state)) {
+    const isChecking = one.state === 'checking';
+    const done = isChecking ? one.checked : one.recorded + one.known + one.refused;
+    showProgress(`${done} of ${one.lines} lines ${isChecking ? 'checked' : 'recorded'} …`);
     await pause(POLL_MS);
     one = read(await callDaemon(remote, { method: 'GET', path: `/api/imports/${one.id}` }));
   }

@@ -71,7 +71,7 @@ export const imported = resource(
     key_id: id('key'),
     reason: nullable(text('Why it is recorded although balances contradict it')),
     created_at: instant(undefined, { title: 'Created' }),
-    checked_at: nullable(instant()),
+    checked_at: nullable(instant('When its rows were checked: what was recorded by then is known')),
     finished_at: nullable(instant(undefined, { title: 'Finished' })),
     lines: count('Rows of the file'),
     skipped: count('Rows of an export of ours that were not executed; they are left out'),

@@ -63,12 +63,12 @@ export const ENDS: Record<string, Line> = {
   import_movements: {
     grows: 'an account that a new row of an import moves',
     end: 'deleted',
-    by: 'housekeeping, a month after the end of the import',
+    by: 'housekeeping, a month after the import was done, or a day after it was cancelled',
   },
   import_rows: {
     grows: 'a row of a file',
     end: 'deleted',
-    by: 'housekeeping, a month after the end of the import',
+    by: 'housekeeping, a month after the import was done, or a day after it was cancelled',
     churns: true,
   },
   imports: {

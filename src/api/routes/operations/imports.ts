@@ -117,7 +117,9 @@ export function addImports(router: Router, { imports, wake, stopping }: Deps): v
     ...base,
     scope: 'read',
     path: '/api/imports/{id}/rows',
-    summary: 'List the rows of an import in the order of the file; they are kept for a month',
+    summary:
+      'List the rows of an import in the order of the file. They are kept for a month after it ' +
+      'was done, or a day after it was cancelled',
     request: z.object({
       params,
       query: z.strictObject({ ...paging, ...filtersOf(importRow.filters) }),
@@ -147,9 +149,12 @@ function addEnds(router: Router, { imports, wake }: Omit<Deps, 'stopping'>): voi
     method: 'post',
     path: '/api/imports/{id}/record',
     summary: 'Record the new rows of an import that is ready',
+    description:
+      'They are checked and proved once more, after the imports that were asked for before: more ' +
+      'may be recorded by then. It is `ready` again if balances contradict it without a reason.',
     request: z.object({ params, body: recordBody }),
     status: 202,
-    response: 'The import, which is being recorded',
+    response: 'The import, which is checked once more and then recorded',
     answer: imported,
     async handle({ params: { id }, body }, caller) {
       const found = await imports.record(id, byOf(caller), body?.reason);
