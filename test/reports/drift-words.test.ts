@@ -2,6 +2,7 @@
 import { unzipSync } from 'fflate';
 import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
+import { localText } from '../../src/reports/render/local-time.ts';
 import { sentenceOf } from '../../src/resources/ledger/drift-words.ts';
 import type { Report } from '../../src/resources/reports/report.ts';
 import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
@@ -46,6 +47,15 @@ it('The workbook says it in the time zone of the report', async () => {
   const book = Object.values(files).map((bytes) => Buffer.from(bytes).toString());
   const when = 'on 2026-01-01 between 22:23:00 and 22:24:00';
   expect(book.join('')).toContain(`3 tokens left wallet ${addr(1)} ${when}; ${WHY}.`);
+});
+
+it('A window within an hour that the zone shows twice names the offsets of its ends', () => {
+  const amounts = { amount: '-3', amount_min: '-3', amount_max: '-3' };
+  const window = { window_from: '2026-10-25T00:30:00.000Z', window_to: '2026-10-25T01:30:00.000Z' };
+  const time = (at: string) => localText(at, 'Europe/Berlin');
+  expect(sentenceOf({ addr: addr(1), ...amounts, ...window }, { time })).toContain(
+    'on 2026-10-25 between 02:30:00 +02:00 and 02:30:00 +01:00;',
+  );
 });
 
 it('A window over midnight names both days', () => {

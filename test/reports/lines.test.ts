@@ -100,7 +100,9 @@ it('Every spreadsheet has the lines, and says how many more there are', async ()
   expect(lines).toHaveLength(5);
   expect(lines[1]).toContain(`operator:7,wallet:${addr(1)}`);
   expect(csv).toContain(`1/${HUGE}`);
-  expect(lines.at(-1)).toContain(`,not listed here,"${before.length - 4} transactions",`);
+  expect(lines.at(-1)).toContain(
+    `,not listed here,"${before.length - 4} of ${before.length} rows",`,
+  );
   expect(lines.at(-1)).toContain(`npx tallyhook export lines ${report.id} --out lines.csv`);
 });
 

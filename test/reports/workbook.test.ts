@@ -105,6 +105,23 @@ it.each([
   },
 );
 
+it('Times that the zone shows twice are told apart by their offsets, and are times still', async () => {
+  const at = (value: string) => ({ at: { kind: 'instant', value } as const });
+  const lines = ['00:30', '01:30', '02:30'].map((time) => at(`2026-10-25T${time}:00.000Z`));
+  const section = { name: 'one', columns: ['at'], lines, sums: [] };
+  const files = unzipSync(await workbookOf([section], 'Europe/Berlin'));
+  const styles = Buffer.from(files['xl/styles.xml'] ?? []).toString();
+  const formats = [...styles.matchAll(/formatCode="(yyyy[^"]*)"/g)].map(([, code = '']) => code);
+  expect(formats.map((code) => code.replaceAll('&quot;', '"')).toSorted()).toEqual([
+    'yyyy-mm-dd hh:mm:ss',
+    'yyyy-mm-dd hh:mm:ss "+01:00"',
+    'yyyy-mm-dd hh:mm:ss "+02:00"',
+  ]);
+  const [, ...rows] = await rowsOf(['at'], lines, { zone: 'Europe/Berlin' });
+  const [first, second, after] = rows.map(([cell]) => Number(cell));
+  expect([second, Number(after) - Number(first)]).toEqual([first, expect.closeTo(1 / 24, 9)]);
+});
+
 it('An instant is a time of the zone of the report, which the head of its column names', async () => {
   const lines = [{ at: { kind: 'instant', value: '2026-01-31T15:30:00.999Z' } as const }];
   const [head, row] = await rowsOf(['at'], lines, { zone: 'Asia/Seoul' });

@@ -1,6 +1,7 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
 import { cellText } from '../../resources/cells.ts';
 import type { Field } from '../../resources/fields.ts';
+import { leftOutText, NOT_LISTED } from '../../resources/reports/sections.ts';
 import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 import { localText } from './local-time.ts';
 
@@ -47,6 +48,10 @@ export function grouped(number: string | number): Html {
 /** `posting_due` as `posting due`. */
 export function spaced(name: string): string {
   return name.replaceAll('_', ' ');
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export function ageText(seconds: number): string {
@@ -99,7 +104,9 @@ function partOf({ kind, unit }: Field, value: unknown, zone: string): Part {
 }
 
 /** A note when only part of a list is shown. */
-export function bounded({ listed, total }: { listed: readonly unknown[]; total: number }): Html {
-  if (listed.length >= total) return html``;
-  return html`<p class="nothing">The first ${listed.length} of ${total} are listed.</p>`;
+export function bounded(list: { listed: readonly object[]; total: number }): Html {
+  const leftOut = leftOutText(list);
+  return leftOut === null
+    ? html``
+    : html`<p class="nothing">${capital(NOT_LISTED)}: ${leftOut}.</p>`;
 }

@@ -12,7 +12,16 @@ import {
 } from '../../resources/reports/finding.ts';
 import type { Report } from '../../resources/reports/report.ts';
 import { resource } from '../../resources/resource.ts';
-import { ageText, bounded, grouped, type Html, html, spaced, tableOf } from './html-elements.ts';
+import {
+  ageText,
+  bounded,
+  capital,
+  grouped,
+  type Html,
+  html,
+  spaced,
+  tableOf,
+} from './html-elements.ts';
 import { dayText, localText, withLocal } from './local-time.ts';
 
 type Content = content.Reconciliation;
@@ -89,10 +98,6 @@ function provisionalPart({ provisional, period, time_zone: zone }: Content): Htm
   if (!provisional) return html``;
   return html`<p><strong>Provisional</strong>: the period runs until ${localText(period.to, zone)},
 and a later report of it has other figures.</p>`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function findingsPart(title: string, list: FindingList, zone: string): Html {

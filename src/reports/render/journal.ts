@@ -12,10 +12,12 @@ import {
   namesOf,
 } from '../../ledger/ledger.ts';
 import { numberOf, type Report, type ReportLine } from '../../resources/reports/report.ts';
+import { leftOutText, NOT_LISTED } from '../../resources/reports/sections.ts';
 import type { ReportLines } from '../queries/lines.ts';
 
 export function renderJournal(report: Report, { listed, openings, days }: ReportLines): string {
   const { content, periodFrom, periodTo, id, hash } = report;
+  const ownLeftOut = leftOutText(content.own_accounts);
   const balances = new Map<string, bigint>();
   const post = ({ account, amount }: { account: string; amount: bigint }) => {
     const balance = (balances.get(account) ?? 0n) + amount;
@@ -32,6 +34,7 @@ export function renderJournal(report: Report, { listed, openings, days }: Report
     ...listed.map((line, i) => transactionOf(line, days.of[i] ?? '', line.entries.map(post))),
     balancesOf(report, 'closing', days.last, []),
     `; ${listed.length} transactions\n`,
+    ...(ownLeftOut === null ? [] : [`; own accounts ${NOT_LISTED}: ${ownLeftOut}\n`]),
   ].join('');
 }
 

@@ -5,7 +5,7 @@
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
 import { type Cell, cellText, isNumber } from '../../resources/cells.ts';
 import type { Section } from '../../resources/reports/sections.ts';
-import { localText } from './local-time.ts';
+import { localTime } from './local-time.ts';
 
 /** So many digits of a number survive in a spreadsheet. */
 const DIGITS_MAX = 15;
@@ -77,9 +77,12 @@ function cellOf(cell: Cell | undefined, zone: string, isLong: boolean): SheetCel
   if (!cell) return null;
   const text = cellText(cell.value);
   if (cell.kind === 'instant') {
-    // A spreadsheet has times without a zone: those of the report's.
-    const value = new Date(`${localText(text, zone).replace(' ', 'T')}Z`);
-    return { value, type: Date, format: 'yyyy-mm-dd hh:mm:ss' };
+    // A spreadsheet has times without a zone: those of the report's. The format of the cell tells
+    // those apart that the zone shows twice.
+    const local = localTime(text, zone);
+    const value = new Date(`${local.text.replace(' ', 'T')}Z`);
+    const format = local.offset === null ? TIME : `${TIME} "${local.offset}"`;
+    return { value, type: Date, format };
   }
   if (!isNumber(cell)) return textCell(textOf(text));
   return isLong
@@ -87,6 +90,7 @@ function cellOf(cell: Cell | undefined, zone: string, isLong: boolean): SheetCel
     : { value: Number(text), type: Number, format: '#,##0' };
 }
 
+const TIME = 'yyyy-mm-dd hh:mm:ss';
 const TEXT_MAX = 32_767;
 /** What XML cannot hold, or what would read as an escape of it. */
 const ESCAPED = /(?![\t\n])\p{Cc}|\p{Cs}|[\ufffd-\uffff]|_(?=x[0-9A-Fa-f]{4}_)/gu;

@@ -90,10 +90,16 @@ function windowText(
   const to = time(window_to);
   const without = (text: string) => (today ? text.replace(`${today} `, '') : text);
   if (from === null) return `before ${without(to)}`;
-  const [day, start] = from.split(' ');
-  const [endDay, end] = to.split(' ');
-  if (day !== endDay || start === undefined) return `between ${without(from)} and ${without(to)}`;
+  const [day, start] = dayAndTime(from);
+  const [endDay, end] = dayAndTime(to);
+  if (day !== endDay || start === '') return `between ${without(from)} and ${without(to)}`;
   return day === today ? `between ${start} and ${end}` : `on ${day} between ${start} and ${end}`;
+}
+
+/** A time may have its offset behind it. */
+function dayAndTime(text: string): [day: string, time: string] {
+  const [day = '', ...time] = text.split(' ');
+  return [day, time.join(' ')];
 }
 
 /** What follows the wallet in the sentence about a drift. */

@@ -129,11 +129,13 @@ type Figure = {
 };
 const figures = (rows: readonly Figure[]) => linesOf(FIGURES, rows);
 
-interface ListedLines {
-  listed: readonly Shown<typeof reportLine>[];
+/** A list of bounded length. */
+interface Bounded<Row = object> {
+  listed: readonly Row[];
   /** Listed or not. */
   total: number;
 }
+type ListedLines = Bounded<Shown<typeof reportLine>>;
 type Report = Shown<typeof reportWithContent>;
 
 /**
@@ -193,21 +195,28 @@ export function sectionsOf(
     ),
     coverage: coverageLines(of.coverage),
     'token supply': figures(of.tokens.supply.listed.flatMap(supplyFigures)),
-    lines: [...linesOf(LINES, lines.listed.map(lineRow)), ...leftOut(report, lines)],
+    lines: linesOf(LINES, lines.listed.map(lineRow)),
   };
-  const bounded: Record<string, { listed: readonly object[]; total: number }> = {
+  const bounded: Record<string, Bounded> = {
     movements,
     'movements before': movements,
+    break: breaks,
+    'open item': open,
     'own account': of.own_accounts,
     'prior period': of.prior_period,
     'in transit': of.wallets.in_transit,
+    'token supply': of.tokens.supply,
     lines,
   };
-  return Object.entries(all).flatMap(([name, rows]) => {
+  return Object.entries(all).flatMap(([name, listed]) => {
+    if (listed.length === 0) return [];
+    const leftOut = leftOutText(bounded[name]);
+    const next = name === 'lines' ? { next: exportLines(report) } : {};
+    const last = leftOut === null ? [] : figures([{ item: NOT_LISTED, detail: leftOut, ...next }]);
+    const rows = [...listed, ...last];
     const columns = COLUMNS.filter((column) => rows.some((line) => line[column]));
-    const { listed, total } = bounded[name] ?? { listed: rows, total: rows.length };
-    const sums = listed.length < total ? [] : (SUMS[name] ?? []);
-    return rows.length > 0 ? [{ name, columns, lines: rows, sums }] : [];
+    const sums = leftOut === null ? (SUMS[name] ?? []) : [];
+    return [{ name, columns, lines: rows, sums }];
   });
 }
 
@@ -299,10 +308,15 @@ function lineRow(line: Shown<typeof reportLine>) {
   };
 }
 
-function leftOut({ id }: Report, { listed, total }: ListedLines): Line[] {
-  const count = total - listed.length;
-  const next = `npx tallyhook export lines ${id} --out lines.csv`;
-  // Not as a count, which is summed.
-  const detail = `${count} transactions`;
-  return figures(count > 0 ? [{ item: 'not listed here', detail, next }] : []);
+/** The item of the last line of a section that leaves rows out; no item of a list has spaces. */
+export const NOT_LISTED = 'not listed here';
+
+/** How many rows are left out, which is no number that a reader could sum; null when none are. */
+export function leftOutText(list: Bounded | undefined): string | null {
+  const count = list ? list.total - list.listed.length : 0;
+  return list && count > 0 ? `${count} of ${list.total} rows` : null;
+}
+
+function exportLines({ id }: Report): string {
+  return `npx tallyhook export lines ${id} --out lines.csv`;
 }
