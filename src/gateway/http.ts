@@ -53,7 +53,7 @@ export async function authenticate(
   incoming: IncomingMessage,
 ): Promise<Identity | undefined> {
   const authorization = headerOf(incoming, 'authorization');
-  const address = addressOf(incoming);
+  const address = () => addressOf(incoming);
   const bearer = bearerOf(authorization);
   if (bearer && isSecret(bearer)) {
     const caller = await keys.authenticate(bearer, address);

@@ -37,7 +37,7 @@ export interface Keys {
    * @param address of the client, which may try few secrets per second that were not valid lately
    * @throws Failure `too_many_requests`
    */
-  authenticate(secret: string, address?: string | undefined): Promise<Caller | undefined>;
+  authenticate(secret: string, address?: () => string | undefined): Promise<Caller | undefined>;
   /**
    * Creates a key. The secret is returned once and not stored. Its owner has the first spelling.
    * @throws Failure `invalid_request` for invalid limits, an expiry in the past, or an owner whose
@@ -88,8 +88,8 @@ export function makeKeys(deps: {
 
   return {
     async authenticate(secret, address) {
-      if (isSecret(secret)) return callers.get(sha256Hex(secret), () => unknown.take(address));
-      await unknown.take(address);
+      if (isSecret(secret)) return callers.get(sha256Hex(secret), () => unknown.take(address?.()));
+      await unknown.take(address?.());
       return undefined;
     },
     async create({ name, owner, scopes, limits, expiresAt }) {

@@ -150,8 +150,8 @@ export function makeRouter(routerDeps: RouterDeps) {
     serve(deps, config, scope, request, async (input, c, caller) => {
       if (!caller) throw new Failure('unauthorized');
       const work = async () => route.handle(input, caller);
-      const from = { ...caller, address: addressOf(deps, c) };
-      const result = await (method === 'get' ? work() : audited(deps, route, input, from, work));
+      const by = { caller, c };
+      const result = await (method === 'get' ? work() : audited(deps, route, input, by, work));
       return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
     });
   }
@@ -194,10 +194,9 @@ export function makeRouter(routerDeps: RouterDeps) {
     const request = { ...requestConfig(route.request), ...body };
     const config = { ...documented(route), method, request, responses };
     serve(deps, config, scope, route.request, async (input, c, caller) =>
-      route.handle(input, c, caller, (fields, work) => {
-        const from = caller && { ...caller, address: addressOf(deps, c) };
-        return from ? audited(deps, route, { body: fields }, from, work) : work();
-      }),
+      route.handle(input, c, caller, (fields, work) =>
+        caller ? audited(deps, route, { body: fields }, { caller, c }, work) : work(),
+      ),
     );
   }
   /** Documents what a receiver of webhooks gets. */
@@ -253,10 +252,10 @@ const AUDITED = [
 
 /** Does the work between the two commits of its audit entry. */
 async function audited<T>(
-  { audit, log }: RouterDeps,
+  { audit, log, trusted }: RouterDeps,
   { method, path }: { method: string; path: string },
   { params = {}, body = {} }: { params?: object; body?: unknown },
-  { owner, keyId, address }: Caller & { address: string | undefined },
+  { caller, c }: { caller: Caller; c: Context },
   work: () => Promise<T>,
 ): Promise<T> {
   const fields = Object.entries({ ...(body as object), ...params });
@@ -265,7 +264,9 @@ async function audited<T>(
     kept.map(([name, value]) => [name, name === 'url' ? originOf(value) : value]),
   ) as AuditEntry['detail'];
   const action = `${method.toUpperCase()} ${path}`;
-  const id = await audit.begin({ owner, keyId, clientAddress: address ?? null, action, detail });
+  const { owner, keyId } = caller;
+  const clientAddress = addressOf({ trusted }, c) ?? null;
+  const id = await audit.begin({ owner, keyId, clientAddress, action, detail });
   let result = 'internal';
   try {
     const done = await work();
@@ -299,8 +300,8 @@ function serve<R extends z.ZodObject>(
   });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
-    const address = addressOf({ trusted }, c);
-    if (scope === undefined) await openLimit.take(address);
+    const address = () => addressOf({ trusted }, c);
+    if (scope === undefined) await openLimit.take(address());
     const caller = scope === undefined ? undefined : await authenticate(keys, c, address, scope);
     return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
   });
@@ -354,7 +355,7 @@ function isOptional(body: z.ZodType): boolean {
 async function authenticate(
   keys: Pick<Keys, 'authenticate'>,
   c: Context,
-  address: string | undefined,
+  address: () => string | undefined,
   scope: Scope,
 ): Promise<Caller> {
   const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
