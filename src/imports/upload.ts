@@ -1,8 +1,9 @@
 /** Stages a file: its rows as reports, while it arrives. */
 import { createHash } from 'node:crypto';
 import type { Db } from '../db/connect.ts';
-import { type Clock, withDeadline } from '../kernel/clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import { chunksOf } from '../kernel/http/body.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
 import { decoded, decoderOf } from './file/decode.ts';
@@ -14,8 +15,6 @@ import * as store from './store.ts';
 export const BYTES_MAX = 536_870_912;
 export const LINES_MAX = 1_000_000;
 const BATCH = 500;
-/** A client that stalls so long gives its place to others. */
-const IDLE_MS = 60_000;
 
 export interface Upload {
   fileName: string;
@@ -130,46 +129,33 @@ async function stageRows(
 }
 
 /** The chunks of a body, counted and hashed as they pass. */
-function countedFile({ body, stop, idleMs = IDLE_MS }: Upload) {
-  const reader = body.getReader();
+function countedFile({ body, stop, idleMs }: Upload) {
   const hash = createHash('sha256');
   let bytes = 0;
-  let ended = false;
-  async function read(): Promise<Uint8Array | undefined> {
-    const end = (failure: Failure) => {
-      ended = true;
-      throw failure;
-    };
-    const arrived = reader
-      .read()
-      .catch(() => end(new Failure('malformed_json', 'the body ended early')));
-    const late = () =>
-      end(
-        stop.aborted
-          ? new Failure('shutting_down', 'send the file again')
-          : new Failure('request_timeout', 'no more of the file arrived; send it again'),
-      );
-    const { done, value } = await withDeadline(arrived, idleMs, late, stop);
-    if (done || value === undefined) {
-      ended = true;
-      return undefined;
+  async function* bounded(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunksOf(body, { stop, sent: 'the file', idleMs })) {
+      bytes += chunk.length;
+      if (bytes > BYTES_MAX)
+        throw new Failure('body_too_large', `at most ${BYTES_MAX} bytes; send several files`);
+      yield chunk;
     }
-    bytes += value.length;
-    if (bytes <= BYTES_MAX) return value;
-    await reader.cancel();
-    ended = true;
-    throw new Failure('body_too_large', `at most ${BYTES_MAX} bytes; send several files`);
   }
+  const rest = bounded();
   return {
     async *chunks(): AsyncGenerator<Uint8Array> {
-      for (let chunk = await read(); chunk; chunk = await read()) {
-        hash.update(chunk);
-        yield chunk;
+      for (let next = await rest.next(); !next.done; next = await rest.next()) {
+        hash.update(next.value);
+        yield next.value;
       }
     },
     result: () => ({ bytes, sha256: hash.digest('hex') }),
+    /** Reads what is left, unless the body has failed. */
     async drain(): Promise<void> {
-      while (!ended) await read().catch(() => undefined);
+      try {
+        for await (const _ of rest);
+      } catch {
+        // Its sender is gone, too late, or told of the first failure.
+      }
     },
   };
 }

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Hono } from 'hono';
 import { expect, it } from 'vitest';
-import { answerLines, linesOf } from '../../src/api/http/line-stream.ts';
+import { answerLines, batchesOf, linesOf } from '../../src/api/http/line-stream.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 
 const MAX = 12;
@@ -49,6 +49,9 @@ it('A line without end is bounded in memory', async () => {
   expect(found).toEqual([{ line: 1, tooLong: true }]);
 });
 
+const BOUNDS = { lineBytesMax: MAX, linesMax: 10, size: 10 };
+const GOES_ON = new AbortController().signal;
+
 it('A body that ends early is malformed', async () => {
   const broken = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -56,9 +59,20 @@ it('A body that ends early is malformed', async () => {
       controller.error(new Error('reset'));
     },
   });
-  await expect(Array.fromAsync(linesOf(broken, MAX))).rejects.toMatchObject({
+  await expect(Array.fromAsync(batchesOf(broken, BOUNDS, GOES_ON))).rejects.toMatchObject({
     code: 'malformed_json',
   });
+});
+
+it.each([
+  ['the daemon stops', 'shutting_down', { stop: () => AbortSignal.timeout(300) }],
+  ['its client stalls', 'request_timeout', { stop: () => GOES_ON, idleMs: 50 }],
+])('A stream is waited for no longer when %s', async (_, code, { stop, ...bounds }) => {
+  const stalled = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(Buffer.from('{}\n{')),
+  });
+  const batches = batchesOf(stalled, { ...BOUNDS, ...bounds }, stop());
+  await expect(Array.fromAsync(batches)).rejects.toMatchObject({ code });
 });
 
 it('While the work of a stream writes nothing, empty lines show that it goes on, and none follows the last line', async () => {

@@ -2,6 +2,7 @@
 import type { Context } from 'hono';
 import { after } from '../../kernel/clock.ts';
 import { Failure, problemOf } from '../../kernel/errors.ts';
+import { chunksOf } from '../../kernel/http/body.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
 import { failureOf } from './problems.ts';
@@ -16,20 +17,22 @@ export function bodyType(c: Context): string {
 
 /**
  * The lines of a body in batches of `size`.
- * @throws Failure `body_too_large` after `linesMax` lines, `shutting_down` when the signal aborts
+ * @throws Failure `body_too_large` after `linesMax` lines, `malformed_json` when the body ends
+ * early, `request_timeout` when the client stalls, `shutting_down` when the signal aborts
  */
 export async function* batchesOf(
   body: ReadableStream<Uint8Array>,
-  bounds: { lineBytesMax: number; linesMax: number; size: number },
+  bounds: { lineBytesMax: number; linesMax: number; size: number; idleMs?: number },
   stop: AbortSignal,
 ): AsyncGenerator<TextLine[]> {
-  const { lineBytesMax, linesMax, size } = bounds;
+  const { lineBytesMax, linesMax, size, idleMs } = bounds;
+  const sent = 'the remaining lines';
   let batch: TextLine[] = [];
   let count = 0;
   const checkStop = () => {
-    if (stop.aborted) throw new Failure('shutting_down', 'send the remaining lines again');
+    if (stop.aborted) throw new Failure('shutting_down', `send ${sent} again`);
   };
-  for await (const line of linesOf(body, lineBytesMax)) {
+  for await (const line of linesOf(chunksOf(body, { stop, sent, idleMs }), lineBytesMax)) {
     count++;
     if (count > linesMax) {
       checkStop();
@@ -124,10 +127,9 @@ export type TextLine = { line: number; text: string } | { line: number; tooLong:
 /**
  * The lines of a stream without line ends and blank lines; holds at most one line and one chunk.
  * @param max bytes of one line
- * @throws Failure `malformed_json` when the body ends early
  */
 export async function* linesOf(
-  stream: ReadableStream<Uint8Array>,
+  stream: AsyncIterable<Uint8Array>,
   max: number,
 ): AsyncGenerator<TextLine> {
   const decoder = new TextDecoder();
@@ -144,7 +146,7 @@ export async function* linesOf(
     parts = [];
     size = 0;
   };
-  for await (const chunk of chunksOf(stream)) {
+  for await (const chunk of stream) {
     let start = 0;
     for (;;) {
       const end = chunk.indexOf(0x0a, start);
@@ -158,12 +160,4 @@ export async function* linesOf(
     }
   }
   if (size > 0) yield* take();
-}
-
-async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* stream;
-  } catch {
-    throw new Failure('malformed_json', 'the body ended early');
-  }
 }
