@@ -21,6 +21,9 @@ const breakOff = (response: ServerResponse) => {
   response.write('{"data":', () => response.destroy());
 };
 
+/** Of commands that send a file. */
+const FILE = ['import', import.meta.filename, '--format', 'csv'];
+
 describe('One line', () => {
   it('is all that a refused export prints: no head of a file without its rows', async () => {
     const exports = [
@@ -40,7 +43,13 @@ describe('One line', () => {
     ['is not a daemon', 'another server', (response) => void response.end('<p>welcome</p>')],
     ['broke off', 'a broken answer', breakOff],
   ])('says that what answers %s: %s', async (said, _what, answer) => {
-    for (const args of [['wallets', 'list'], ['status', 'show'], ['drifts']]) {
+    for (const args of [
+      ['wallets', 'list'],
+      ['status', 'show'],
+      ['drifts'],
+      FILE,
+      ['watches', ...FILE],
+    ]) {
       const { code, text } = await runAgainst(answer, ...args);
       expect({ code, lines: text.trim().split('\n').length }).toEqual({ code: 1, lines: 1 });
       expect(text).toContain(said);
@@ -50,6 +59,7 @@ describe('One line', () => {
   it.each([
     [['--url', 'nonsense'], /^nonsense: expected an address/],
     [['--url', 'http://127.0.0.1:1'], /^no daemon answers at/],
+    [['--url', 'http://ada:secret@127.0.0.1:1'], /^the address of the daemon has a login; [^@]*$/],
     [['--limit', '[]'], /expected a number/],
     [['--limit', '-1'], /^--limit: expected a number from 1/],
   ])('says what is wrong with %j', async (args, said) => {

@@ -23,7 +23,16 @@ interface Call {
 
 /** Returns the JSON of a 2xx response, empty without a body. @throws Failure `bad_setting` */
 export async function callDaemon(remote: Remote, call: Call): Promise<string> {
-  const { bytes, type } = await bytesFromDaemon(remote, call);
+  return jsonOf(remote, await bytesFromDaemon(remote, call));
+}
+
+/** Sends a file as it is read; returns the JSON of the answer. @throws Failure `bad_setting` */
+export async function sendFile(remote: Remote, path: string, file: Readable): Promise<string> {
+  const sent = { path, type: 'application/octet-stream', body: file };
+  return jsonOf(remote, await bytesOf(remote, { method: 'POST', ...sent }));
+}
+
+function jsonOf(remote: Remote, { bytes, type }: { bytes: Buffer; type: string }): string {
   if (bytes.length > 0 && !type.startsWith('application/json')) throw noDaemonAt(remote);
   return bytes.toString();
 }
@@ -32,13 +41,21 @@ function noDaemonAt({ url }: Remote): Failure {
   return new Failure('bad_setting', `what answers at ${url} is not a daemon`);
 }
 
+function brokeOff({ url }: Remote): Failure {
+  return new Failure('bad_setting', `the answer of ${url} broke off`);
+}
+
 /** The body of a 2xx response and its type. @throws Failure `bad_setting` */
-export async function bytesFromDaemon(remote: Remote, call: Call) {
+export function bytesFromDaemon(remote: Remote, call: Call) {
   const { body, ...rest } = call;
   const sent = body === undefined ? {} : { type: 'application/json', body: jsonText(body) };
-  const answer = await answerOf(remote, { ...rest, ...sent });
+  return bytesOf(remote, { ...rest, ...sent });
+}
+
+async function bytesOf(remote: Remote, sent: Sent) {
+  const answer = await answerOf(remote, sent);
   const bytes = await answer.body.arrayBuffer().catch(() => {
-    throw new Failure('bad_setting', `the answer of ${remote.url} broke off`);
+    throw brokeOff(remote);
   });
   return { bytes: Buffer.from(bytes), type: String(answer.headers['content-type']) };
 }
@@ -52,20 +69,17 @@ export async function* streamToDaemon<Line>(
   sent: { path: string; type: string; body: Readable },
 ): AsyncGenerator<Line> {
   const { body: input } = await answerOf(remote, { method: 'POST', ...sent });
-  for await (const line of createInterface({ input })) {
-    // The daemon says that it goes on.
-    if (line === '') continue;
-    const read = tryParseJson(line);
-    if (read === undefined) throw noDaemonAt(remote);
-    yield read as Line;
+  try {
+    for await (const line of createInterface({ input })) {
+      // The daemon says that it goes on.
+      if (line === '') continue;
+      const read = tryParseJson(line);
+      if (read === undefined) throw noDaemonAt(remote);
+      yield read as Line;
+    }
+  } catch (error) {
+    throw error instanceof Failure ? error : brokeOff(remote);
   }
-}
-
-/** Sends a file as it is read; returns the JSON of the answer. @throws Failure `bad_setting` */
-export async function sendFile(remote: Remote, path: string, file: Readable): Promise<string> {
-  const sent = { path, type: 'application/octet-stream', body: file };
-  const { body } = await answerOf(remote, { method: 'POST', ...sent });
-  return body.text();
 }
 
 /** The body of a response as it arrives. @throws Failure `bad_setting` with the reason */
@@ -83,8 +97,14 @@ type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
 
 async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
-  if (!URL.canParse(url))
+  const parsed = URL.parse(url);
+  if (!parsed)
     throw new Failure('bad_setting', `${url}: expected an address such as http://127.0.0.1:8080`);
+  if (parsed.username || parsed.password)
+    throw new Failure(
+      'bad_setting',
+      'the address of the daemon has a login; remove it and use --key or TALLYHOOK_KEY',
+    );
   const timeoutMs = body instanceof Readable ? TIMEOUT_MS : 120_000;
   const { request } = await import('undici');
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
