@@ -5,7 +5,7 @@
  * Pure.
  */
 import { Failure } from '../kernel/errors.ts';
-import { type Json, tryParseJson } from '../kernel/json.ts';
+import { isObject, type Json, tryParseJson } from '../kernel/json.ts';
 import { checkLimits } from '../keys/keys.ts';
 import type { KeyLimits } from '../resources/admin/key.ts';
 import { isJson, membersOf, type Request, textOf, type WriteRoute } from './routes.ts';
@@ -96,8 +96,7 @@ function mediaTypeOf(contentType: string | undefined) {
 function membersInJson(text: string): Pair[] {
   const parsed = tryParseJson(text);
   // The quotes of valid JSON are paired, so the expression below runs in linear time.
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw refused('body', 'the body is no JSON object');
+  if (!isObject(parsed)) throw refused('body', 'the body is no JSON object');
   const pairs: Pair[] = [];
   let depth = 0;
   let last = '';

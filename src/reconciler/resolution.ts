@@ -6,7 +6,7 @@
 import type { Queryable, Tx } from '../db/connect.ts';
 import { columnsOf, newValues, rowOf } from '../db/rows.ts';
 import type { Instant } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
+import { type Json, membersOf } from '../kernel/json.ts';
 import type { Wait } from '../observer/observer.ts';
 import {
   endedEvent,
@@ -126,7 +126,8 @@ export async function applyFinding(
   const evidence = { basis, first: earlier.evidence, second: finding.evidence };
   await dropCandidate(tx, operation.id);
   const contradicts =
-    earlier.outcome !== finding.outcome || tokenIn(earlier.evidence) !== tokenIn(finding.evidence);
+    earlier.outcome !== finding.outcome ||
+    membersOf(earlier.evidence).token_id !== membersOf(finding.evidence).token_id;
   if (contradicts || !finding.sufficient) {
     const indicated = contradicts ? 'contradictory' : finding.outcome;
     return markUndecided(tx, deps, operation, { ...evidence, indicated }, now);
@@ -167,11 +168,6 @@ export async function applyFinding(
     moved.map(({ id }) => ({ id, at: now, settledAt: now, ...ending })),
   );
   return [...events, ...ended.map((one) => endedEvent(one, now))];
-}
-
-function tokenIn(evidence: Json): Json | undefined {
-  const named = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
-  return named ? evidence.token_id : undefined;
 }
 
 function candidateOf(operation: Operation, finding: Finding): Candidate {

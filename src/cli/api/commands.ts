@@ -5,7 +5,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Schema } from '../../api/api.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { tryParseJson } from '../../kernel/json.ts';
+import { isObject, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 import { callDaemon, type Method, pagesOf, type Remote, withQuery } from './remote.ts';
@@ -223,11 +223,11 @@ async function printAnswer(
 ): Promise<number> {
   const text = await callDaemon(options, call);
   const shown = tryParseJson(text);
-  if (options.json || shown === null || typeof shown !== 'object' || Array.isArray(shown)) {
+  if (options.json || !isObject(shown)) {
     printLine(text === '' ? 'Done' : text);
     return 0;
   }
-  for (const [name, value] of Object.entries(shown ?? {})) printFact(name, value);
+  for (const [name, value] of Object.entries(shown)) printFact(name, value);
   return 0;
 }
 

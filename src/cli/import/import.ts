@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
+import { isObject, jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import type { importRow } from '../../resources/operations/import.ts';
 import type { Shown } from '../../resources/resource.ts';
@@ -107,7 +107,7 @@ async function readMapping(path: string): Promise<MappingFile> {
     throw new Failure('bad_setting', `${path} cannot be read`);
   });
   const document = tryParseJson(text);
-  if (document && typeof document === 'object' && !Array.isArray(document)) return document;
+  if (isObject(document)) return document;
   const form = '{"map": {"amount": "value"}, "set": {…}, "values": {"kind": {…}}, …}';
   throw new Failure('bad_setting', `${path} is not of the form ${form}`);
 }

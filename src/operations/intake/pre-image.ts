@@ -3,7 +3,7 @@
  * with every write for good, so each wallet is four values instead of a poll with its names.
  */
 import { addressKey } from '../../kernel/addresses.ts';
-import type { Json } from '../../kernel/json.ts';
+import { isObject, type Json, membersOf } from '../../kernel/json.ts';
 
 /** What is stored; a pre-image of another form is stored as it is. */
 export function storedImage(preImage: Json): Json {
@@ -18,8 +18,7 @@ export function imageOf(stored: Json): Json {
 }
 
 function pollsIn(image: Json): Json[] | undefined {
-  if (!image || typeof image !== 'object' || Array.isArray(image)) return undefined;
-  const { wallets, ...other } = image;
+  const { wallets, ...other } = membersOf(image);
   return Array.isArray(wallets) && Object.keys(other).length === 0 ? wallets : undefined;
 }
 
@@ -41,6 +40,6 @@ function pollOf(stored: Json): Json {
 const nameOf = (addr: string) => `wallet:${addressKey(addr)}`;
 
 function hasMembers(value: Json, ...names: string[]): value is Record<string, Json> {
-  if (!value || typeof value !== 'object' || Array.isArray(value)) return false;
+  if (!isObject(value)) return false;
   return Object.keys(value).length === names.length && names.every((name) => name in value);
 }

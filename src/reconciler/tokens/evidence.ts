@@ -5,7 +5,7 @@
 
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { sameJsonText } from '../../kernel/json.ts';
+import { isObject, membersOf, sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
 import { COMPLETE, FAILED, hasEffect, isMint, sentAtOf, type TokenState } from './rule.ts';
 
@@ -220,10 +220,8 @@ interface PreImage {
 }
 
 export function preImageOf(operation: Operation): PreImage | undefined {
-  const image = operation.preImage;
-  if (!image || typeof image !== 'object' || Array.isArray(image)) return undefined;
-  const { token, at } = image;
-  if (!token || typeof token !== 'object' || Array.isArray(token)) return undefined;
+  const { token, at } = membersOf(operation.preImage);
+  if (!isObject(token)) return undefined;
   const text = (value: unknown) => (typeof value === 'string' ? value : null);
   const { status } = token;
   return {

@@ -5,6 +5,7 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { membersOf } from '../../kernel/json.ts';
 import {
   accountOfWallet,
   effectOn,
@@ -84,8 +85,7 @@ export async function supersede(
 }
 
 function isInferred({ evidence }: Operation): boolean {
-  const known = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
-  return known === true && INFERRED.has(evidence.basis);
+  return INFERRED.has(membersOf(evidence).basis);
 }
 
 /** True when the change may have begun while the service could still apply the write. */

@@ -1,6 +1,6 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
-import { type Json, jsonText } from '../../kernel/json.ts';
+import { isObject, type Json, jsonText } from '../../kernel/json.ts';
 import { amount, count, titleOf } from '../../resources/fields.ts';
 import * as content from '../../resources/reports/content.ts';
 import {
@@ -118,9 +118,7 @@ ${bounded(list)}`;
 
 /** `name: value` pairs without empty values. */
 function evidenceText(evidence: Json, zone: string): string {
-  if (evidence === null || typeof evidence !== 'object' || Array.isArray(evidence)) {
-    return evidence === null ? '' : jsonText(evidence);
-  }
+  if (!isObject(evidence)) return evidence === null ? '' : jsonText(evidence);
   return Object.entries(evidence)
     .flatMap(([name, value]) => {
       if (value === null || value === '') return [];

@@ -6,7 +6,13 @@ import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure, must, problemOf } from '../../../kernel/errors.ts';
-import { canonicalJson, type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
+import {
+  canonicalJson,
+  type Json,
+  jsonText,
+  membersOf,
+  tryParseJson,
+} from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
 import {
   NO_FIELDS,
@@ -110,8 +116,7 @@ async function answerDocument(
   const document = tryParseJson(await readText(c.req, deps.bodyBytesMax));
   if (document === undefined) throw new Failure('malformed_json');
   if (!Array.isArray(document)) {
-    const named = typeof document === 'object' && document !== null ? document : {};
-    const only = await audit(named, async () => {
+    const only = await audit(membersOf(document), async () => {
       const [result] = await record(deps, [document], caller);
       if (result?.result === 'recorded' || result?.result === 'known') return result;
       throw result?.failure ?? new Failure('internal');
