@@ -36,9 +36,14 @@ export function parseSpan(text: string): Span | undefined {
 
 const INSTANT_END = Date.UTC(10_000, 0, 1);
 
+/** An instant from 1970 on: Postgres has no year 0, RFC 3339 no year 10000. Else undefined. */
+export function parseInstantSince1970(text: string): Instant | undefined {
+  const at = parseInstant(text);
+  return at !== undefined && at >= 0 && at < INSTANT_END ? at : undefined;
+}
+
 /** An instant from 1970 on, or the begin of a day, month, quarter or year; else undefined. */
 export function parseMoment(text: string): Moment | undefined {
-  const at = parseInstant(text);
-  if (at === undefined) return parseSpan(text)?.from;
-  return at >= 0 && at < INSTANT_END ? { at } : undefined;
+  const at = parseInstantSince1970(text);
+  return at === undefined ? parseSpan(text)?.from : { at };
 }

@@ -5,12 +5,11 @@
 import { z } from '@hono/zod-openapi';
 import { isAddress, isTxHash } from '../../kernel/addresses.ts';
 import { DIGITS_MAX } from '../../kernel/amounts.ts';
-import { type Instant, parseInstant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { type IdPrefix, isId } from '../../kernel/ids.ts';
 import type { Field, Fields, ShownOf } from '../../resources/fields.ts';
 import { MOMENT_WORDS, SPAN_WORDS } from '../../resources/ledger/period.ts';
-import { parseMoment, parseSpan } from '../../resources/moments.ts';
+import { parseInstantSince1970, parseMoment, parseSpan } from '../../resources/moments.ts';
 
 const decimal = z
   .string()
@@ -31,34 +30,34 @@ export const positiveDecimalInput = decimalInput.refine(
 
 const instant = z.string().meta({ format: 'date-time', example: '2026-01-31T09:00:00.000Z' });
 
-/** An instant as epoch milliseconds; Postgres has no year 0, RFC 3339 no year 10000. */
-export const instantInput = z
-  .string()
-  .openapi({ format: 'date-time' })
-  .refine((text) => isUsable(parseInstant(text)), 'must be an RFC 3339 instant from 1970 on')
-  .transform((text) => parseInstant(text) ?? 0);
+const PARSED_MAX = 40;
+
+/** A text that is parsed. @param words what it must be */
+function parsedInput<T>(parse: (text: string) => T | undefined, words: string) {
+  return z
+    .string()
+    .max(PARSED_MAX)
+    .refine((text) => parse(text) !== undefined, `must be ${words}`)
+    .transform((text) => must(parse(text), words));
+}
+
+/** An instant as epoch milliseconds. */
+export const instantInput = parsedInput(
+  parseInstantSince1970,
+  'an RFC 3339 instant from 1970 on',
+).openapi({ format: 'date-time' });
 
 /** An instant of the books, or the begin of a day, month, quarter or year of the reports. */
-export const momentInput = z
-  .string()
-  .max(40)
-  .refine((text) => parseMoment(text) !== undefined, `must be ${MOMENT_WORDS}`)
-  .transform((text) => parseMoment(text) ?? { at: 0 })
-  .openapi({ example: '2026-12-01', description: MOMENT_WORDS });
+export const momentInput = parsedInput(parseMoment, MOMENT_WORDS).openapi({
+  example: '2026-12-01',
+  description: MOMENT_WORDS,
+});
 
 /** A day, month, quarter or year of the reports. */
-export const spanInput = z
-  .string()
-  .max(40)
-  .refine((text) => parseSpan(text) !== undefined, `must be ${SPAN_WORDS}`)
-  .transform((text) => must(parseSpan(text), 'span that was parsed'))
-  .openapi({ example: '2026-11', description: `Instead of from and to: ${SPAN_WORDS}` });
-
-const INSTANT_MAX = Date.UTC(10_000, 0, 1) - 1;
-
-function isUsable(at: Instant | undefined): boolean {
-  return at !== undefined && at >= 0 && at <= INSTANT_MAX;
-}
+export const spanInput = parsedInput(parseSpan, SPAN_WORDS).openapi({
+  example: '2026-11',
+  description: `Instead of from and to: ${SPAN_WORDS}`,
+});
 
 export function textInput(max: number) {
   return z
