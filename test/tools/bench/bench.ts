@@ -13,6 +13,7 @@ import { postings } from './postings.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
+import { statements } from './statements.ts';
 import { storage } from './storage.ts';
 import { storedHistory } from './stored-history.ts';
 import { targets } from './targets.ts';
@@ -26,6 +27,7 @@ const BENCHES: readonly Bench[] = [
   postings,
   reports,
   storage,
+  statements,
   storedHistory,
   report,
   operationList,

@@ -175,7 +175,7 @@ async function position(db: Db): Promise<string> {
 }
 
 /** Bytes by table, toast included, and by index; partitions count with their table. */
-async function sizesOf(db: Db): Promise<Map<string, number>> {
+export async function sizesOf(db: Db): Promise<Map<string, number>> {
   await db.sql`vacuum (analyze)`;
   const rows = await db.sql<{ name: string; bytes: bigint }[]>`
     ${namesOf(db)}
