@@ -3,15 +3,14 @@
  * They are committed in groups, each with its event.
  */
 import type { Db, Tx } from '../db/connect.ts';
+import { BOUNDS, groupCommit } from '../db/group-commit.ts';
 import type { Daemon } from '../db/leases.ts';
-import { isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { unreachable } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
 import { eventsOf } from './events.ts';
-import { BOUNDS, groupCommit } from './intake/group-commit.ts';
 import { lockNames, txNumberLock } from './intake/locks.ts';
 import type { Operation } from './operation.ts';
 import { lockSentLater } from './queue/sends.ts';
@@ -38,26 +37,22 @@ interface Deps extends TransitionDeps {
 /** Commits conclusions; the result is undefined for one that changes nothing. */
 export function outcomeCommits(deps: Deps) {
   const { db, daemon } = deps;
-  return groupCommit<Conclusion, Operation | undefined>(
-    async (group) => {
-      // The first of repeated conclusions counts.
-      const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
-      const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
-      const numbers = moves.flatMap(({ txLogNo }) =>
-        txLogNo == null ? [] : [txNumberLock(txLogNo)],
-      );
-      const moved = await db.begin(async (tx) => {
-        // Pipelined into one round trip. The lock makes the later of two answers with the same
-        // number see the earlier.
-        const locked = lockNames(tx, numbers);
-        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
-        return operations;
-      });
-      return group.map((c) => moved.find((operation) => operation.id === c.operationId));
-    },
-    BOUNDS,
-    (error) => !isOutage(error) && !isTooSlow(error),
-  );
+  return groupCommit<Conclusion, Operation | undefined>(async (group) => {
+    // The first of repeated conclusions counts.
+    const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
+    const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
+    const numbers = moves.flatMap(({ txLogNo }) =>
+      txLogNo == null ? [] : [txNumberLock(txLogNo)],
+    );
+    const moved = await db.begin(async (tx) => {
+      // Pipelined into one round trip. The lock makes the later of two answers with the same
+      // number see the earlier.
+      const locked = lockNames(tx, numbers);
+      const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
+      return operations;
+    });
+    return group.map((c) => moved.find((operation) => operation.id === c.operationId));
+  }, BOUNDS);
 }
 
 /**

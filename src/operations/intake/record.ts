@@ -6,8 +6,9 @@
  */
 
 import { asJson, type Db, type Queryable } from '../../db/connect.ts';
+import { BOUNDS, groupCommit } from '../../db/group-commit.ts';
 import { type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
-import { isAway, isOutage, isTooSlow } from '../../db/sqlstate.ts';
+import { isAway } from '../../db/sqlstate.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
@@ -31,7 +32,6 @@ import {
   type Write,
 } from './attempts.ts';
 import { impactOf, lockNamesOf, OPEN_MAX, type SentWrite } from './conflicts.ts';
-import { BOUNDS, groupCommit } from './group-commit.ts';
 import { storedImage } from './pre-image.ts';
 import { makeWaitQueue } from './wait-queue.ts';
 
@@ -194,27 +194,21 @@ type CommitDeps = Deps & { inFlight: WritesInFlight };
 
 function intentCommits(deps: CommitDeps) {
   const { daemon, inFlight, metrics } = deps;
-  return groupCommit<Attempt, Result>(
-    async (group) => {
-      const { at, committed } = await whenProved(deps, () => commit(deps, group));
-      for (const [{ write }, { result }] of committed) {
-        const { intent, scope, names } = write;
-        const state = result.result;
-        if (state === 'sending') {
-          const { sendDeadlineAt, ambiguous } = result;
-          inFlight.add({ ...scope, id: intent.id, sentAt: at, ambiguous, names, sendDeadlineAt });
-          daemon.lastSend = { operationId: intent.id, n: 1 };
-        }
-        if (state === 'sending' || state === 'queued')
-          metrics.operations.inc({ kind: intent.kind, state });
+  return groupCommit<Attempt, Result>(async (group) => {
+    const { at, committed } = await whenProved(deps, () => commit(deps, group));
+    for (const [{ write }, { result }] of committed) {
+      const { intent, scope, names } = write;
+      const state = result.result;
+      if (state === 'sending') {
+        const { sendDeadlineAt, ambiguous } = result;
+        inFlight.add({ ...scope, id: intent.id, sentAt: at, ambiguous, names, sendDeadlineAt });
+        daemon.lastSend = { operationId: intent.id, n: 1 };
       }
-      return resultsOf(group, committed, (names) => inFlight.listOn(names, at));
-    },
-    BOUNDS,
-    // Only an error of a single row is worth a retry row by row; after a timeout each retry could
-    // time out again.
-    (error) => !isOutage(error) && !isTooSlow(error) && !(error instanceof Failure),
-  );
+      if (state === 'sending' || state === 'queued')
+        metrics.operations.inc({ kind: intent.kind, state });
+    }
+    return resultsOf(group, committed, (names) => inFlight.listOn(names, at));
+  }, BOUNDS);
 }
 
 /** @throws Failure `database_unproved`: nothing was recorded */

@@ -1,6 +1,6 @@
 /** Rows that arrive together share commits. */
 import { describe, expect, it } from 'vitest';
-import { groupCommit } from '../../src/operations/intake/group-commit.ts';
+import { groupCommit } from '../../src/db/group-commit.ts';
 import { until } from '../harness/until.ts';
 
 /** A commit that ends when the test says so, and the groups that were committed. */
@@ -33,7 +33,7 @@ describe('Group commit', () => {
 
   it('A first row is committed at once, and those that come meanwhile share the next commits', async () => {
     const { commit, groups, openAll } = gated();
-    const group = groupCommit(commit, bounds, () => true);
+    const group = groupCommit(commit, bounds);
     const all = [1, 2, 3, 4, 5, 6].map((item) => group.add(item));
     expect(groups).toEqual([[1]]);
     await openAll();
@@ -43,7 +43,7 @@ describe('Group commit', () => {
 
   it('After a commit of several rows the next one waits for more, unless it is full', async () => {
     const { commit, groups, open, openAll } = gated();
-    const group = groupCommit(commit, { ...bounds, pauseMsPerRow: 10, pauseMaxMs: 15 }, () => true);
+    const group = groupCommit(commit, { ...bounds, pauseMsPerRow: 10, pauseMaxMs: 15 });
     const add = (...items: number[]) => items.map((item) => group.add(item));
     const first = add(1, 2, 3);
     await openAll();
@@ -64,14 +64,14 @@ describe('Group commit', () => {
 
   it('As many commits run at once as concurrency allows', () => {
     const { commit, groups } = gated();
-    const group = groupCommit(commit, { ...bounds, concurrency: 2 }, () => true);
+    const group = groupCommit(commit, { ...bounds, concurrency: 2 });
     for (const item of [1, 2, 3, 4]) void group.add(item);
     expect(groups).toEqual([[1], [2]]);
   });
 
   it('Rows beyond the bound are refused at once, and the others are committed', async () => {
     const { commit, openAll } = gated();
-    const group = groupCommit(commit, bounds, () => true);
+    const group = groupCommit(commit, bounds);
     const all = Promise.allSettled([1, 2, 3, 4, 5, 6, 7].map((item) => group.add(item)));
     await openAll();
     const results = await all;

@@ -8,8 +8,9 @@
  *
  * The rows of a commit and the length of the queue are limited; items beyond that are refused.
  */
-import { after } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { after } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { isOutage, isTooSlow } from './sqlstate.ts';
 
 interface Entry<T, R> {
   item: T;
@@ -23,6 +24,7 @@ interface GroupCommit<T, R> {
 }
 
 interface Bounds {
+  /** Items of a commit. */
   rowsMax: number;
   queueMax: number;
   concurrency: number;
@@ -31,7 +33,7 @@ interface Bounds {
   pauseMaxMs: number;
 }
 
-/** For intents and outcomes. Two concurrent commits measured slower: they are smaller. */
+/** Two concurrent commits measured slower: they are smaller. */
 export const BOUNDS: Bounds = {
   rowsMax: 64,
   queueMax: 5_000,
@@ -41,13 +43,12 @@ export const BOUNDS: Bounds = {
 };
 
 /**
- * @param commit writes all items in one transaction and returns their results in the same order
- * @param retriesAlone whether to retry the items one by one after this error
+ * @param commit writes all items in one transaction and returns their results in the same order. A
+ *   Failure that it throws is that of all items.
  */
 export function groupCommit<T, R>(
   commit: (items: T[]) => Promise<R[]>,
   bounds: Bounds,
-  retriesAlone: (error: unknown) => boolean,
 ): GroupCommit<T, R> {
   const queue: Entry<T, R>[] = [];
   let running = 0;
@@ -60,7 +61,7 @@ export function groupCommit<T, R>(
         entry.resolve(results[i] as R);
       });
     } catch (error) {
-      if (group.length === 1 || !retriesAlone(error)) {
+      if (group.length === 1 || !isOfOneItem(error)) {
         for (const entry of group) entry.reject(error);
       } else {
         for (const entry of group) await commitGroup([entry]);
@@ -107,4 +108,9 @@ export function groupCommit<T, R>(
       });
     },
   };
+}
+
+/** Not of the database as a whole. After a timeout each item alone could time out again. */
+function isOfOneItem(error: unknown): boolean {
+  return !isOutage(error) && !isTooSlow(error) && !(error instanceof Failure);
 }
