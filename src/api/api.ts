@@ -116,14 +116,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addOperating(router, deps);
   addOperations(router, { db });
   addTimeline(router, { db, clock, webhooks });
-  addReportedOperations(router, {
-    reportedOperations,
-    clock,
-    log,
-    wake,
-    stopping,
-    bodyBytesMax,
-  });
+  addReportedOperations(router, { reportedOperations, clock, log, stopping, bodyBytesMax });
   addImports(router, deps);
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });

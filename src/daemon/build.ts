@@ -256,14 +256,9 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
+    onRecorded: wakeAfterOutcome(wake, outbox),
   });
-  const imports = makeImports({
-    ...workers,
-    peopleDb,
-    reportedOperations,
-    readReport,
-    onRecorded: () => wake('ledger', 'observer', 'sequencer', 'webhooks'),
-  });
+  const imports = makeImports({ ...workers, peopleDb, reportedOperations, readReport });
   const ledger = makeLedger({ ...workers, announceFeeRules: feeRuleAnnouncement(outbox) });
   const observer = makeObserver({ ...workers, upstream, settings: observerSettings(config) });
   const reconciler = makeReconciler({

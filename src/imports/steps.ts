@@ -30,8 +30,6 @@ export interface StepDeps {
   reportedOperations: ReportedOperations;
   /** @throws Failure `invalid_request` with the invalid fields */
   readReport: (document: Json, now: Instant) => Report;
-  /** Called after rows were recorded. */
-  onRecorded: () => void;
 }
 
 /** Whether there is more to do: now, or when the ledger has posted what is due. */
@@ -226,7 +224,7 @@ async function knownOf(db: Db, accounts: readonly string[]): Promise<Map<string,
 }
 
 export async function recordStep(deps: StepDeps, one: Import): Promise<Step> {
-  const { db, clock, reportedOperations, onRecorded } = deps;
+  const { db, clock, reportedOperations } = deps;
   const rows = await store.nextRows(db, one, REPORTS_MAX);
   const last = rows.at(-1);
   if (last === undefined) {
@@ -260,6 +258,5 @@ export async function recordStep(deps: StepDeps, one: Import): Promise<Step> {
     throw error;
   }
   await store.passRecorded(db, one, last.n);
-  onRecorded();
   return 'more';
 }

@@ -2,9 +2,10 @@
  * The audit trail: who changed what through the API, and when. An entry is committed before its
  * action, so that none is missing, and closed after it.
  */
+
+import { BOUNDS, groupCommit } from '../db/access/group-commit.ts';
 import { asJson, type Db, type Queryable } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
-import { must } from '../kernel/errors.ts';
 import type { auditEntry } from '../resources/admin/audit-entry.ts';
 import type { Row } from '../resources/resource.ts';
 
@@ -19,19 +20,22 @@ export interface Audit {
   list(page: { before: bigint | undefined; limit: number }): Promise<AuditEntry[]>;
 }
 
+type Begun = Parameters<Audit['begin']>[0] & { at: Instant };
+
+/** Entries that begin, or end, at the same time share a commit. */
 export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
+  const begun = groupCommit<Begun, bigint>(
+    (entries) => db.single((q) => insertEntries(q, entries)),
+    BOUNDS,
+  );
+  const ended = groupCommit<Ended, unknown>(async (entries) => {
+    await db.single((q) => endEntries(q, entries));
+    return entries;
+  }, BOUNDS);
   return {
-    async begin({ owner, keyId, clientAddress, action, detail }) {
-      const at = isoText(clock.now());
-      const [row] = await db.sql<{ id: bigint }[]>`
-        insert into tallyhook.audit (at, owner, key_id, client_address, action, detail)
-        values (${at}, ${owner}, ${keyId}, ${clientAddress}, ${action}, ${asJson(detail)}::jsonb)
-        returning id`;
-      return must(row, 'audit entry').id;
-    },
+    begin: (entry) => begun.add({ ...entry, at: clock.now() }),
     async end(id, result) {
-      await db.sql`
-        update tallyhook.audit set result = ${result} where id = ${id.toString()}::bigint`;
+      await ended.add({ id, result });
     },
     async list({ before, limit }) {
       const { sql } = db;
@@ -42,6 +46,33 @@ export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
         order by id desc limit ${limit}`;
     },
   };
+}
+
+/** Returns their ids, which ascend in the order of the entries. */
+async function insertEntries({ sql }: Queryable, entries: readonly Begun[]): Promise<bigint[]> {
+  const rows = entries.map((entry, n) => ({ ...entry, n, at: isoText(entry.at) }));
+  const inserted = await sql<{ id: bigint }[]>`
+    insert into tallyhook.audit (at, owner, key_id, client_address, action, detail)
+    select at, owner, "keyId", "clientAddress", action, detail
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, at timestamptz, owner text,
+      "keyId" text, "clientAddress" text, action text, detail jsonb)
+    order by n
+    returning id`;
+  return inserted.map(({ id }) => id);
+}
+
+interface Ended {
+  id: bigint;
+  result: string;
+}
+
+async function endEntries({ sql }: Queryable, entries: readonly Ended[]): Promise<void> {
+  const ids = entries.map(({ id }) => id.toString());
+  const results = entries.map(({ result }) => result);
+  await sql`
+    update tallyhook.audit a set result = x.result
+    from unnest(${ids}::bigint[], ${results}::text[]) as x(id, result)
+    where a.id = x.id and a.id = any(${ids}::bigint[])`;
 }
 
 /** Deletes some of the entries from before; returns how many. Those of the last year stay. */

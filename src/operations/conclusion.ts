@@ -2,8 +2,9 @@
  * Conclusions: the state that follows from an answer of the service, or from a send without one.
  * They are committed in groups, each with its event.
  */
+
+import { BOUNDS, groupCommit } from '../db/access/group-commit.ts';
 import type { Db, Tx } from '../db/connect.ts';
-import { BOUNDS, groupCommit } from '../db/group-commit.ts';
 import type { Daemon } from '../db/leases.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { unreachable } from '../kernel/errors.ts';

@@ -223,7 +223,7 @@ describe('An import', () => {
         return report(reports, by, within);
       },
     };
-    const late = makeImports({ ...api.importDeps, reportedOperations, onRecorded: () => {} });
+    const late = makeImports({ ...api.importDeps, reportedOperations });
     while ((await late.runOnce(api.clock.now())) !== undefined);
     expect(await show(one.id)).toMatchObject({ state: 'cancelled', recorded: 0 });
     expect(await countOperations()).toBe(before);
@@ -233,7 +233,7 @@ describe('An import', () => {
     const before = await countOperations();
     const one = await checked(Array.from({ length: 2_000 }, () => aGive()));
     await record(one.id);
-    const other = makeImports({ ...api.importDeps, onRecorded: () => {} });
+    const other = makeImports(api.importDeps);
     // The second one takes the lease of the first for over, as that of a killed daemon.
     const late = api.clock.now() + DAY;
     const passes = async (daemon: typeof other, at: number) => {

@@ -103,6 +103,7 @@ async function openAllStages(db: Db) {
     includedInOpenings: (tx, written, at) =>
       listIncludedInOpenings(tx, written, effectSettings, at),
     observe: addWallets,
+    onRecorded: () => {},
   });
   const importDeps = { db, peopleDb: db, clock, ids, reportedOperations, readReport };
   return {
@@ -116,7 +117,7 @@ async function openAllStages(db: Db) {
     decisions: makeDecisions({ ...people, metrics }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations,
-    imports: makeImports({ ...importDeps, onRecorded: () => {} }),
+    imports: makeImports(importDeps),
     reconciler: makeReconciler({ ...stages, ...observer, effectSettings, settings: RECONCILER }),
     reports: makeReports({ ...people, reads: db, ids, settings: REPORTS }),
     periods: makePeriods({ ...people, reads: db, ids, settings: REPORTS }),

@@ -1,6 +1,6 @@
 /** Rows that arrive together share commits. */
 import { describe, expect, it } from 'vitest';
-import { groupCommit } from '../../src/db/group-commit.ts';
+import { groupCommit } from '../../src/db/access/group-commit.ts';
 import { until } from '../harness/until.ts';
 
 /** A commit that ends when the test says so, and the groups that were committed. */

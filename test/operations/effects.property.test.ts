@@ -123,6 +123,7 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
         effectSettings: effects,
         includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
         observe: async () => {},
+        onRecorded: () => {},
       });
       return reported.report([reportFor(kind, fields, clock)], { owner: 'app', keyId: 'key_1' });
     }

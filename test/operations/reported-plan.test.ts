@@ -7,6 +7,7 @@ import { reportOf } from '../ledger/builders.ts';
 
 const AT = Date.UTC(2026, 0, 31);
 const [A, B] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`];
+const BY = { owner: 'app', keyId: 'key_1' };
 const GIVE = { toAddr: A, operationNo: 1n, amount: 10n };
 
 function report(change: Partial<Report> = {}): Report {
@@ -17,9 +18,9 @@ function report(change: Partial<Report> = {}): Report {
 /** A give of 10 of ours without a number. */
 function ours(id: string, state: State): Operation {
   const plan = planReports(
-    [{ n: 0, report: report() }],
+    [{ n: 0, report: report(), by: BY }],
     { sameNumber: new Map(), named: new Map(), alike: new Map() },
-    { owner: 'app', keyId: 'key_1', at: AT },
+    AT,
     () => id,
   );
   const [made] = plan.fresh;
@@ -36,7 +37,7 @@ function memory(first: readonly Operation[] = []) {
   return {
     all,
     take(reports: readonly Report[]) {
-      const lines = reports.map((one, n) => ({ n, report: one }));
+      const lines = reports.map((one, n) => ({ n, report: one, by: BY }));
       const sameNumber = new Map<string, Operation[]>();
       for (const one of all()) if (one.txLogNo !== null) sameNumber.set(transactionKey(one), [one]);
       const alike = new Map(
@@ -48,8 +49,7 @@ function memory(first: readonly Operation[] = []) {
         ]),
       );
       const matching = { sameNumber, named: new Map(operations), alike };
-      const by = { owner: 'app', keyId: 'key_1', at: AT };
-      const plan = planReports(lines, matching, by, () => `op_new_${next++}`);
+      const plan = planReports(lines, matching, AT, () => `op_new_${next++}`);
       for (const { operation } of plan.fresh) operations.set(operation.id, operation);
       for (const { id, ...change } of [...plan.moves, ...plan.numberings]) {
         const { txAppNo = null, txLogNo = null } = change;

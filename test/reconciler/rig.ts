@@ -111,6 +111,7 @@ export async function openRig({
     effectSettings: books,
     includedInOpenings: async () => new Set(),
     observe: async () => {},
+    onRecorded: () => {},
   });
 
   return {

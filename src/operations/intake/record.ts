@@ -5,8 +5,8 @@
  * transaction. After that it is sent and marked ambiguous, or refused, as configured.
  */
 
+import { BOUNDS, groupCommit } from '../../db/access/group-commit.ts';
 import { asJson, type Db, type Queryable } from '../../db/connect.ts';
-import { BOUNDS, groupCommit } from '../../db/group-commit.ts';
 import { type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
 import { isAway } from '../../db/sqlstate.ts';
 import { wholeOf } from '../../kernel/amounts.ts';

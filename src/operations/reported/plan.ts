@@ -41,10 +41,21 @@ export interface Report {
   body: string;
 }
 
-/** A report and its index in the request. */
+/** Who reports. */
+export interface Reporter {
+  owner: string;
+  keyId: string;
+  /** The import that they come from. */
+  importId?: string | undefined;
+  /** Why they are recorded without a balance proof, of an import that says so. */
+  unproved?: string | undefined;
+}
+
+/** A report and its index in the batch. */
 export interface NumberedReport {
   n: number;
   report: Report;
+  by: Reporter;
 }
 
 /** Operations that reports of a batch match; planning adds those of the batch itself. */
@@ -55,17 +66,6 @@ export interface BatchMatches {
   named: Map<string, Operation>;
   /** By the index of the report. */
   alike: ReadonlyMap<number, readonly Operation[]>;
-}
-
-/** Who reports, and when. */
-export interface Reporter {
-  owner: string;
-  keyId: string;
-  /** The import that they come from. */
-  importId?: string | undefined;
-  /** Why they are recorded without a balance proof, of an import that says so. */
-  unproved?: string | undefined;
-  at: Instant;
 }
 
 /** What a report adds to an executed operation without a number. */
@@ -79,7 +79,7 @@ export interface Numbering {
 }
 
 export interface ReportPlan {
-  fresh: { n: number; operation: Operation; body: string }[];
+  fresh: { n: number; operation: Operation; keyId: string; body: string }[];
   /** Operations that a report resolves or numbers, in their earlier state. */
   changed: { n: number; before: Operation }[];
   moves: Move[];
@@ -92,7 +92,7 @@ export interface ReportPlan {
 export function planReports(
   lines: readonly NumberedReport[],
   matches: BatchMatches,
-  by: Reporter,
+  at: Instant,
   nextId: () => string,
 ): ReportPlan {
   const plan: ReportPlan = {
@@ -104,7 +104,8 @@ export function planReports(
     refused: [],
   };
   const done = new Set<string>();
-  for (const { n, report } of lines) {
+  for (const line of lines) {
+    const { n, report, by } = line;
     const key = transactionKey(report);
     const judgement = judgeReport(report, {
       sameNumber: matches.sameNumber.get(key) ?? [],
@@ -114,15 +115,14 @@ export function planReports(
     if (judgement.verdict === 'refuse') plan.refused.push({ n, failure: judgement.failure });
     else if (judgement.verdict === 'known') plan.known.push({ n, operation: judgement.operation });
     else if (judgement.verdict === 'record') {
-      const operation = operationOf(report, by, nextId());
-      plan.fresh.push({ n, operation, body: report.body });
+      const operation = operationOf(line, nextId(), at);
+      plan.fresh.push({ n, operation, keyId: by.keyId, body: report.body });
       matches.sameNumber.set(key, [...(matches.sameNumber.get(key) ?? []), operation]);
     } else {
       const { operation: before, verdict } = judgement;
       const numbers = numbersOf(report, before);
-      const evidence = evidenceOf(by);
-      if (verdict === 'resolve') plan.moves.push(moveOf(before.id, report, numbers, by));
-      else plan.numberings.push({ id: before.id, ...numbers, evidence });
+      if (verdict === 'resolve') plan.moves.push(moveOf(before.id, line, numbers, at));
+      else plan.numberings.push({ id: before.id, ...numbers, evidence: evidenceOf(by, at) });
       plan.changed.push({ n, before });
       const after = { ...before, ...numbers };
       matches.sameNumber.set(key, [...(matches.sameNumber.get(key) ?? []), after]);
@@ -133,7 +133,7 @@ export function planReports(
   return plan;
 }
 
-function evidenceOf({ owner, keyId, importId, unproved, at }: Reporter): Json {
+function evidenceOf({ owner, keyId, importId, unproved }: Reporter, at: Instant): Json {
   const report: Json = { by: owner, key_id: keyId, at: isoText(at) };
   if (importId !== undefined) report.import = importId;
   if (unproved !== undefined) report.unproved = unproved;
@@ -146,38 +146,37 @@ function numbersOf({ txAppNo, txLogNo, txHash, fields }: Report, before: Operati
 
 function moveOf(
   id: string,
-  { occurredAt }: Report,
+  { report, by }: NumberedReport,
   numbers: ReturnType<typeof numbersOf>,
-  by: Reporter,
+  at: Instant,
 ): Move {
   return {
     id,
     to: 'executed',
-    at: by.at,
+    at,
     cause: 'report',
-    evidence: evidenceOf(by),
+    evidence: evidenceOf(by, at),
     ...numbers,
-    effectiveAt: occurredAt,
+    effectiveAt: report.occurredAt,
     effectiveBasis: 'reported',
   };
 }
 
-function operationOf(report: Report, by: Reporter, id: string): Operation {
-  const { owner, at } = by;
+function operationOf({ report, by }: NumberedReport, id: string, at: Instant): Operation {
   const { kind, fields, reference, txAppNo, txLogNo, txHash, occurredAt } = report;
   return newOperation({
     id,
     kind,
     state: 'executed',
     source: 'report',
-    owner,
+    owner: by.owner,
     recordedAt: at,
     ...fields,
     reference,
     txAppNo,
     txLogNo,
     txHash,
-    evidence: evidenceOf(by),
+    evidence: evidenceOf(by, at),
     effectiveAt: occurredAt,
     effectiveBasis: 'reported',
   });

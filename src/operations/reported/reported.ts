@@ -1,7 +1,10 @@
 /**
- * Records reported operations in batches, each in one transaction. Reporting the same write again
- * changes nothing. Reports are not verified with the service; their evidence names the reporter.
+ * Records reported operations in batches, each in one transaction; few reports share one with those
+ * of other requests. Reporting the same write again changes nothing. Reports are not verified with
+ * the service; their evidence names the reporter.
  */
+
+import { BOUNDS, groupCommit } from '../../db/access/group-commit.ts';
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import type { Context } from '../../db/context.ts';
 import { addressKey, txHashKey } from '../../kernel/addresses.ts';
@@ -57,21 +60,19 @@ export interface ReportedOperations {
    */
   report(
     reports: readonly Report[],
-    by: Omit<Reporter, 'at'>,
+    by: Reporter,
     within?: (tx: Tx, results: ReadonlyMap<number, Reported>) => Promise<void>,
   ): Promise<Reported[]>;
   /**
    * Judges at most 500 reports as `report` would, and records nothing.
    * @param earlier reports of earlier batches that are recorded before these
    */
-  check(
-    reports: readonly Report[],
-    by: Omit<Reporter, 'at'>,
-    earlier?: readonly Report[],
-  ): Promise<Checked[]>;
+  check(reports: readonly Report[], by: Reporter, earlier?: readonly Report[]): Promise<Checked[]>;
 }
 
 export const REPORTS_MAX = 500;
+/** Larger batches are commits of their own. */
+const SHARED_MAX = 8;
 /** A wallet's first observation certainly includes writes that are older. */
 const OLD_MS = 3_600_000;
 /** Attempts while concurrent reports insert the same writes. */
@@ -90,9 +91,12 @@ interface Deps extends TransitionDeps, Pick<Context, 'db' | 'clock' | 'ids'> {
   ) => Promise<Set<string>>;
   /** Adds wallets to the polled targets. */
   observe: (tx: Tx, addrs: readonly string[], now: Instant) => Promise<void>;
+  /** Called after each commit that recorded some. */
+  onRecorded: () => void;
 }
 
 export function makeReportedOperations(deps: Deps): ReportedOperations {
+  const commits = sharedCommits(deps);
   let appNo: bigint | undefined;
 
   /** Fills in the number of our own app, which never changes. */
@@ -107,13 +111,14 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
   /** The reports with their index; the refused ones are set in `results`. */
   async function numbered<R>(
     reports: readonly Report[],
+    by: Reporter,
     results: Map<number, R | { result: 'refused'; failure: Failure }>,
   ): Promise<NumberedReport[]> {
     const lines: NumberedReport[] = [];
     for (const [n, input] of reports.entries()) {
       const report = await withAppNo(input);
       if (report instanceof Failure) results.set(n, { result: 'refused', failure: report });
-      else lines.push({ n, report });
+      else lines.push({ n, report, by });
     }
     return lines;
   }
@@ -122,19 +127,16 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
     async report(reports, by, within) {
       requireBatch(reports);
       const results = new Map<number, Reported>();
-      let remaining = await numbered(reports, results);
+      let remaining = await numbered(reports, by, results);
       const unnumbered = new Map(results);
       if (within && unnumbered.size > 0) await deps.db.begin((tx) => within(tx, unnumbered));
       for (let pass = 1; remaining.length > 0; pass++) {
         if (pass > PASSES_MAX)
           throw new Failure('database_unavailable', 'concurrent reports of the same writes; retry');
-        const reporter = { ...by, at: deps.clock.now() };
         const batch = remaining;
-        const done = await deps.db.begin(async (tx) => {
-          const recorded = await recordBatch(deps, tx, batch, reporter);
-          await within?.(tx, recorded);
-          return recorded;
-        });
+        const done = await (within || !mayShare(batch)
+          ? recordBatch(deps, batch, within)
+          : commits.add(batch));
         for (const [n, reported] of done) results.set(n, reported);
         remaining = remaining.filter(({ n }) => !done.has(n));
       }
@@ -143,9 +145,9 @@ export function makeReportedOperations(deps: Deps): ReportedOperations {
     async check(reports, by, earlier = []) {
       requireBatch(reports);
       const results = new Map<number, Checked>();
-      const batch = await numbered([...earlier, ...reports], results);
+      const batch = await numbered([...earlier, ...reports], by, results);
       const matches = await deps.db.begin((tx) => readMatches(tx, batch));
-      const plan = planReports(batch, matches, { ...by, at: deps.clock.now() }, () => '');
+      const plan = planReports(batch, matches, deps.clock.now(), () => '');
       const effectsOf = (operation: Operation) =>
         recordedEffectsOf(operation, deps.effectSettings).effects.filter((e) => e.amount !== 0n);
       for (const { n, failure } of plan.refused) results.set(n, { result: 'refused', failure });
@@ -168,29 +170,68 @@ function requireBatch(reports: readonly Report[]): void {
     throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
 }
 
+/** A report that names an operation waits for its lock, which others should not wait for. */
+function mayShare(batch: readonly NumberedReport[]): boolean {
+  return (
+    batch.length <= SHARED_MAX && batch.every(({ report: { operationId } }) => operationId === null)
+  );
+}
+
+type Results = Map<number, Reported>;
+
+/** Records batches of requests together; returns what `recordBatch` would return for each. */
+function sharedCommits(deps: Deps) {
+  return groupCommit<readonly NumberedReport[], Results>(async (batches) => {
+    const lines = batches.flat();
+    const done = await recordBatch(
+      deps,
+      lines.map((line, n) => ({ ...line, n })),
+    );
+    const places = lines.keys();
+    return batches.map(
+      (batch) =>
+        new Map(
+          batch.flatMap(({ n }) => {
+            const reported = done.get(must(places.next().value, 'place of a report'));
+            return reported ? [[n, reported]] : [];
+          }),
+        ),
+    );
+  }, BOUNDS);
+}
+
 /**
  * Returns the results by index. A report without a result met a concurrent report of the same write
  * and has to be tried again.
  */
 async function recordBatch(
   deps: Deps,
-  tx: Tx,
   batch: readonly NumberedReport[],
-  by: Reporter,
-): Promise<Map<number, Reported>> {
+  within?: (tx: Tx, results: Results) => Promise<void>,
+): Promise<Results> {
+  return deps.db.begin(async (tx) => {
+    const results = await recordIn(tx, deps, batch);
+    await within?.(tx, results);
+    return results;
+  });
+}
+
+async function recordIn(tx: Tx, deps: Deps, batch: readonly NumberedReport[]): Promise<Results> {
+  const at = deps.clock.now();
   const matches = await readMatches(tx, batch);
-  const plan = planReports(batch, matches, by, () => deps.ids.next('op'));
-  const results = new Map<number, Reported>();
+  const plan = planReports(batch, matches, at, () => deps.ids.next('op'));
+  const results: Results = new Map();
   for (const { n, failure } of plan.refused) results.set(n, { result: 'refused', failure });
-  for (const [n, operation] of await applyChanges(deps, tx, plan, by.at))
+  for (const [n, operation] of await applyChanges(deps, tx, plan, at))
     results.set(n, { result: 'recorded', operation, isNew: false });
-  const inserted = await insertNew(deps, tx, plan, by);
+  const inserted = await insertNew(deps, tx, plan, at);
   for (const { n, operation } of inserted)
     results.set(n, { result: 'recorded', operation, isNew: true });
   const ids = new Set(inserted.map(({ operation }) => operation.id));
   const missed = new Set(plan.fresh.flatMap(({ operation: { id } }) => (ids.has(id) ? [] : id)));
   for (const { n, operation } of plan.known)
     if (!missed.has(operation.id)) results.set(n, { result: 'known', operation });
+  if (inserted.length + plan.changed.length > 0) tx.afterCommit(deps.onRecorded);
   return results;
 }
 
@@ -200,14 +241,15 @@ async function readMatches(tx: Tx, batch: readonly NumberedReport[]): Promise<Ba
   const numbers = reports.flatMap(({ txLogNo }) =>
     txLogNo === null ? [] : [txNumberLock(txLogNo)],
   );
-  await lockNames(tx, numbers);
-  const named = await lockNamed(
-    tx,
-    reports.flatMap(({ operationId }) => operationId ?? []),
-  );
-  const sameNumber = await listSameNumber(tx, reports);
   const anonymous = batch.filter(({ report }) => report.operationId === null && !report.distinct);
-  const alike = await listAlike(tx, anonymous);
+  const ids = reports.flatMap(({ operationId }) => operationId ?? []);
+  // Pipelined into one round trip; each statement sees what was committed before it began.
+  const [, named, sameNumber, alike] = await Promise.all([
+    lockNames(tx, numbers),
+    lockNamed(tx, ids),
+    listSameNumber(tx, reports),
+    listAlike(tx, anonymous),
+  ]);
   return { sameNumber, named, alike };
 }
 
@@ -236,21 +278,23 @@ async function applyChanges(
  * Inserts new operations. Those that the openings of their wallets include need no observation to
  * confirm them and are settled at once.
  */
-async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
+async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, at: Instant) {
   if (plan.fresh.length === 0) return [];
   const operations = plan.fresh.map(({ operation }) => operation);
-  const included = await deps.includedInOpenings(tx, operations, by.at - OLD_MS);
-  const fresh = plan.fresh.map(({ n, operation, body }) => {
-    const settled = { ...operation, state: 'settled' as const, inLedger: true, settledAt: by.at };
+  const included = await deps.includedInOpenings(tx, operations, at - OLD_MS);
+  const fresh = plan.fresh.map(({ operation, ...one }) => {
+    const settled = { ...operation, state: 'settled' as const, inLedger: true, settledAt: at };
     return {
-      n,
-      body,
-      keyId: by.keyId,
+      ...one,
       ...recordedEffectsOf(operation, deps.effectSettings),
       operation: included.has(operation.id) ? settled : operation,
     };
   });
-  const inserted = await insertReported(tx, fresh);
+  const tokenWrites = operations.filter(({ amount }) => amount !== null);
+  const addrs = tokenWrites.flatMap(({ fromAddr, toAddr }) => [fromAddr, toAddr]);
+  const observed = [...new Set(addrs.filter((addr) => addr !== null))];
+  // Pipelined into one round trip.
+  const [inserted] = await Promise.all([insertReported(tx, fresh), deps.observe(tx, observed, at)]);
   const recorded = fresh.filter(({ operation }) => inserted.has(operation.id));
   const reached = recorded.flatMap(({ operation: { kind, state } }) =>
     state === 'executed'
@@ -265,12 +309,9 @@ async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   await addDuePostings(
     tx,
     due.map(({ operation: { id } }) => {
-      return { operationId: id, dueAt: by.at, quarantineReason: null };
+      return { operationId: id, dueAt: at, quarantineReason: null };
     }),
   );
-  const tokenWrites = recorded.filter(({ operation }) => operation.amount !== null);
-  const addrs = tokenWrites.flatMap(({ operation: { fromAddr, toAddr } }) => [fromAddr, toAddr]);
-  await deps.observe(tx, [...new Set(addrs.filter((addr) => addr !== null))], by.at);
   return recorded;
 }
 

@@ -25,6 +25,7 @@ const reports = makeReportedOperations({
   effectSettings: PLAIN,
   includedInOpenings: async () => new Set(),
   observe: async () => {},
+  onRecorded: () => {},
 });
 const [ann, bob] = ['ann', 'bob'].map((owner) => ({ owner, keyId: owner }));
 

@@ -29,6 +29,7 @@ const reports = makeReportedOperations({
   includedInOpenings: (tx, operations, before) =>
     listIncludedInOpenings(tx, operations, PLAIN, before),
   observe: async () => {},
+  onRecorded: () => {},
 });
 
 const wallet = fc.nat(2);

@@ -11,7 +11,7 @@ import { operationList } from './history/operation-list.ts';
 import { report } from './history/report.ts';
 import { postings } from './postings.ts';
 import { leaveFirstCore, PINS } from './process.ts';
-import { reports } from './reports.ts';
+import { reports, singleReports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
 import { statements } from './statements.ts';
 import { storage } from './storage.ts';
@@ -26,6 +26,7 @@ const BENCHES: readonly Bench[] = [
   floods,
   postings,
   reports,
+  singleReports,
   storage,
   statements,
   storedHistory,

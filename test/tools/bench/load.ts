@@ -8,7 +8,7 @@ import { quantileOf, type Sample } from './frame.ts';
 
 export interface LoadOptions {
   port: number;
-  /** Sent in turns. */
+  /** Sent in turns, each by one connection. */
   requests: readonly string[];
   connections: number;
   seconds: number;
@@ -23,7 +23,7 @@ const HEAD_END = '\r\n\r\n';
 
 /**
  * Presses for some seconds. Answers requests per second and latencies in milliseconds.
- * @throws Error for an answer that is not 200, and for a connection that is cut
+ * @throws Error for an answer that is not 200 or 201, and for a connection that is cut
  */
 export async function pressed(options: LoadOptions): Promise<Required<Sample> & { p95: number }> {
   const { connections, seconds } = options;
@@ -70,7 +70,7 @@ function oneConnection(
       missing = -1;
       head = '';
       socket.write(requests[next % requests.length] ?? '');
-      next += 1;
+      next += connections;
     };
     const fail = (why: string) => {
       socket.destroy();
@@ -92,7 +92,7 @@ function oneConnection(
         head += chunk.toString('latin1');
         const end = head.indexOf(HEAD_END);
         if (end < 0) return;
-        if (!head.startsWith('HTTP/1.1 200')) return fail(head);
+        if (!/^HTTP\/1\.1 20[01]/.test(head)) return fail(head);
         const length = Number(/content-length: *(\d+)/i.exec(head)?.[1] ?? Number.NaN);
         missing = end + HEAD_END.length + length - head.length;
       }

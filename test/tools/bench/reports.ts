@@ -1,6 +1,7 @@
 /**
  * Reported operations: 100,000 lines in one request to a whole daemon on an embedded
  * database, first new and then known. The time of both, and how far the daemon's memory grows.
+ * Then one new report a request, from several connections and from one.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,11 +12,12 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { request } from 'undici';
 import { pause } from '../../../src/kernel/clock.ts';
-import type { Bench, Figures } from './frame.ts';
-import { PINS } from './process.ts';
+import { CLIENT, DAEMON_FLAGS, daemonEnv, KEY, withProcesses } from './daemon.ts';
+import { type Bench, type Figures, figuresOf, type Sample } from './frame.ts';
+import { pressed, requestText } from './load.ts';
+import { PINS, useEveryCore } from './process.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const KEY = 'thk_bench-admin-key-0123456789abcdefghijklmnop';
 const LINES = 100_000;
 const WALLETS = 5_000;
 const FIRST_AT = Date.UTC(2025, 0, 1);
@@ -66,6 +68,60 @@ export const reports: Bench = {
     }
   },
 };
+
+const CALLERS = 16;
+/** More than any daemon takes, so that no report is sent twice. */
+const PER_S_MAX = 5_000;
+/** How long the ledger needs to catch up, so that it does not disturb a round. */
+const REST_MS = 3_000;
+
+export const singleReports: Bench = {
+  name: 'single-reports',
+  what: 'new reports, one a request; load, daemon and Postgres share all cores',
+  target: 'they share commits: several times as many as one connection sends',
+  async run({ rounds, seconds }) {
+    useEveryCore();
+    return withProcesses(async ({ folder, start }) => {
+      const service = await start(['test/tools/bench/paid-service.ts', ...CLIENT]);
+      const env = await daemonEnv(folder, service.url);
+      const { port } = await start([...DAEMON_FLAGS, 'src/main.ts'], env);
+      let first = 0;
+      const press = async (connections: number) => {
+        const requests = Array.from({ length: seconds * PER_S_MAX }, (_, n) =>
+          requestOf(first + n),
+        );
+        first += requests.length;
+        const sample = await pressed({ port, requests, connections, seconds });
+        await pause(REST_MS);
+        return sample;
+      };
+      const results = [];
+      for (const connections of [CALLERS, 1]) {
+        // The first round does not count.
+        await press(connections);
+        const samples: (Sample & { p95: number })[] = [];
+        for (let round = 0; round < rounds; round++) samples.push(await press(connections));
+        results.push({
+          what: connections === 1 ? 'one connection' : `${connections} connections`,
+          unit: '/s',
+          measured: figuresOf(samples),
+          note: `p95 ${samples.map(({ p95 }) => p95.toFixed(1)).join(', ')} ms`,
+        });
+      }
+      return results;
+    });
+  },
+};
+
+function requestOf(n: number): string {
+  const body = lineOf(n);
+  const head = requestText('POST', '/api/operations', {
+    authorization: `Bearer ${KEY}`,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+  });
+  return `${head}${body}`;
+}
 
 async function readyAt(lines: AsyncIterable<string>): Promise<string> {
   for await (const line of lines) {

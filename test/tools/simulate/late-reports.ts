@@ -46,6 +46,7 @@ function reportsIn(world: World, stages: Stages) {
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, world.books, before),
     observe: async () => {},
+    onRecorded: () => {},
   });
 }
 

@@ -51,11 +51,8 @@ const LINE_MAX = 65_536;
 const LINES_MAX = 100_000;
 const STREAMS_MAX = 2;
 
-type Deps = Pick<
-  ApiDeps,
-  'reportedOperations' | 'clock' | 'log' | 'wake' | 'stopping' | 'bodyBytesMax'
->;
-type RecordDeps = Pick<Deps, 'reportedOperations' | 'clock' | 'wake'>;
+type Deps = Pick<ApiDeps, 'reportedOperations' | 'clock' | 'log' | 'stopping' | 'bodyBytesMax'>;
+type RecordDeps = Pick<Deps, 'reportedOperations' | 'clock'>;
 
 export function addReportedOperations(router: Router, deps: Deps): void {
   let streams = 0;
@@ -150,7 +147,7 @@ type Parsed = Json | Failure;
 
 /** Records a batch; each report is checked on its own. Results are in the order of the input. */
 async function record(
-  { reportedOperations, clock, wake }: RecordDeps,
+  { reportedOperations, clock }: RecordDeps,
   documents: readonly Parsed[],
   by: Caller,
 ): Promise<Reported[]> {
@@ -165,7 +162,6 @@ async function record(
   });
   const reports = read.flatMap((report) => (report instanceof Failure ? [] : report));
   const results = (await reportedOperations.report(reports, by)).values();
-  wake('ledger', 'observer', 'sequencer', 'webhooks');
   return read.map((report) => {
     if (report instanceof Failure) return { result: 'refused', failure: report };
     return must(results.next().value, 'result of a report');

@@ -8,9 +8,9 @@
  *
  * The rows of a commit and the length of the queue are limited; items beyond that are refused.
  */
-import { after } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
-import { isOutage, isTooSlow } from './sqlstate.ts';
+import { after } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { isOutage, isTooSlow } from '../sqlstate.ts';
 
 interface Entry<T, R> {
   item: T;
