@@ -7,7 +7,7 @@ import { type Clock, type Instant, isoText, type pause as kernelPause } from '..
 import { Failure, must } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { ROLES, type Role } from '../resources/admin/status.ts';
-import type { Queryable, Tx } from './connect.ts';
+import type { Queryable, Sql, Tx } from './connect.ts';
 
 export interface Daemon {
   id: string;
@@ -214,9 +214,18 @@ export function makeLease(
  * @throws Failure `lease_lost` when another daemon has taken it since
  */
 export async function lockLease(tx: Tx, name: string, fence: bigint): Promise<void> {
-  const rows = await tx.sql<{ fence: bigint }[]>`
-    select fence from tallyhook.leases where name = ${name} for no key update`;
-  if (rows[0]?.fence !== fence) throw new Failure('lease_lost', name);
+  const rows = await tx.sql<{ fence: bigint }[]>`${lockedFence(tx.sql, name)}`;
+  requireFence(rows[0]?.fence, name, fence);
+}
+
+/** As `lockLease`, as a part of a statement. */
+export function lockedFence(sql: Sql, name: string) {
+  return sql`select fence from tallyhook.leases where name = ${name} for no key update`;
+}
+
+/** @throws Failure `lease_lost` */
+export function requireFence(found: bigint | null | undefined, name: string, own: bigint): void {
+  if (found !== own) throw new Failure('lease_lost', name);
 }
 
 export function isLeaseLost(error: unknown): boolean {
@@ -230,13 +239,13 @@ export async function fixInstallationSetting(
   value: string,
   now: Instant,
 ): Promise<string> {
+  const stored = await findInstallationSetting(db, name);
+  if (stored) return stored.value;
   await db.sql`
     insert into tallyhook.installation (name, value, set_at) values (${name}, ${value},
       ${isoText(now)})
     on conflict (name) do nothing`;
-  const [row] = await db.sql<{ value: string }[]>`
-    select value from tallyhook.installation where name = ${name}`;
-  return must(row, `installation setting ${name}`).value;
+  return must(await findInstallationSetting(db, name), `installation setting ${name}`).value;
 }
 
 export async function findInstallationSetting(

@@ -13,6 +13,8 @@ import type { Import, ImportRow } from './store.ts';
 import * as store from './store.ts';
 import { stageFile, type Upload } from './upload.ts';
 
+export { isWorking } from './store.ts';
+
 interface By {
   owner: string;
   admin: boolean;

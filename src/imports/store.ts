@@ -174,6 +174,11 @@ export async function claimImport(
   return claimed;
 }
 
+/** An import is being checked or recorded. */
+export function isWorking(sql: Sql) {
+  return sql`exists (select from tallyhook.imports where state in ('checking', 'recording'))`;
+}
+
 /** Others may work on it from then on. */
 export async function releaseImport(db: Queryable, id: string, at: Instant): Promise<void> {
   await db.sql`

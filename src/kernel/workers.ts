@@ -1,6 +1,6 @@
 /** The background workers of a daemon, which stages, the API and the calendar wake by name. */
 export type WorkerName =
-  | ('heartbeat' | 'poll_minutes' | 'sample' | 'queue' | 'operations')
+  | ('heartbeat' | 'search' | 'poll_minutes' | 'sample' | 'queue' | 'operations')
   | ('ledger' | 'observer' | 'probe' | 'reconciler' | 'alerts')
   | ('sequencer' | 'incidents' | 'attempt_minutes')
   | ('verification' | 'day_ends' | 'reports' | 'report_files' | 'housekeeping' | 'gauges')

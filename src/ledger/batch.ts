@@ -3,15 +3,15 @@
  * at the end of that statement, when accounts, transactions and entries are all written. What
  * cannot be posted is quarantined until a person releases it.
  */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
+import { lockedFence, requireFence } from '../db/leases.ts';
 import { rowsOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import {
   accountKey,
   type Effect,
-  findOperations,
-  listEffects,
+  findWithEffects,
   quarantineDuePosting,
   releaseDuePosting,
   removeDuePostings,
@@ -20,6 +20,8 @@ import type { Draft, DueOperation, Original, Plan, Problem } from './plan.ts';
 import { accountKind, type PostingRequest } from './posting.ts';
 import { nftMovements, postingRequests, transactions } from './tables.ts';
 import { deleteHolders } from './tokens/movements.ts';
+
+type Condition = ReturnType<typeof hasWork>;
 
 /** The last batch and the last transaction, after which numbering continues. */
 export interface Head {
@@ -31,14 +33,9 @@ export interface Head {
 /** What posting these operations needs, in their order. */
 export async function listDueOperations(tx: Tx, ids: readonly string[]): Promise<DueOperation[]> {
   if (ids.length === 0) return [];
-  const [operations, effects, posted] = await Promise.all([
-    findOperations(tx, ids),
-    listEffects(tx, ids),
-    timesPosted(tx, ids),
-  ]);
+  const [found, posted] = await Promise.all([findWithEffects(tx, ids), timesPosted(tx, ids)]);
   return ids.map((id) => ({
-    operation: must(operations.get(id), 'operation of a due posting'),
-    effects: effects.get(id) ?? [],
+    ...must(found.get(id), 'operation of a due posting'),
     timesPosted: posted.get(id) ?? 0,
   }));
 }
@@ -62,32 +59,89 @@ export async function timesPosted(
 
 /** The last batch and the last transaction; zeros before the first batch. */
 export async function readHead(tx: Tx): Promise<Head> {
-  const rows = await tx.sql<Record<keyof Head, bigint>[]>`
-    select coalesce((select max(id) from tallyhook.batches), 0) as "batchId",
-      coalesce((select max(id) from tallyhook.transactions), 0) as "transactionId",
-      (coalesce((select extract(epoch from max(recorded_at)) from tallyhook.batches), 0)
-        * 1000)::bigint as "recordedAt"`;
-  const { batchId = 0n, transactionId = 0n, recordedAt = 0n } = rows[0] ?? {};
+  const rows = await tx.sql<Record<keyof Head, bigint>[]>`select ${headColumns(tx.sql)}`;
+  return headOf(must(rows[0], 'head of the ledger'));
+}
+
+function headColumns(sql: Sql) {
+  return sql`coalesce((select max(id) from tallyhook.batches), 0) as "batchId",
+    coalesce((select max(id) from tallyhook.transactions), 0) as "transactionId",
+    (coalesce((select extract(epoch from max(recorded_at)) from tallyhook.batches), 0)
+      * 1000)::bigint as "recordedAt"`;
+}
+
+function headOf({ batchId, transactionId, recordedAt }: Record<keyof Head, bigint>): Head {
   return { batchId, transactionId, recordedAt: Number(recordedAt) };
 }
 
-/** Due posting requests, oldest first; a reversal waits until its original is posted. */
-export async function listDueRequests(tx: Tx, limit: number): Promise<PostingRequest[]> {
-  const rows = await tx.sql<
-    (PostingRequest & { seenAt: Instant | null; seenVersion: bigint | null })[]
-  >`
-    select id, kind, account, counter, amount, effective_at,
-      effective_basis, requested_by, reason, reverses,
-      seen_at, seen_version
-    from tallyhook.posting_requests p
-    where posted_at is null and problem is null and (reverses is null or not exists (
-      select from tallyhook.posting_requests r
-      where r.id = p.reverses and r.posted_at is null and r.problem is null))
-    order by requested_at, id limit ${limit}`;
-  return rows.map(({ seenAt, seenVersion, ...request }) => ({
-    ...request,
-    seen: seenAt === null ? null : { at: seenAt, version: seenVersion ?? 0n },
-  }));
+/** How many rows of evidence wait, up to 2,001 inserting statements of one row at least. */
+export function unchained(sql: Sql) {
+  return sql`(select coalesce(sum(cardinality(row_ids)), 0)::int
+    from (select row_ids from tallyhook.unchained_rows order by id limit 2001) u)`;
+}
+
+/** Something waits for a pass: a posting, a request, a holder, evidence, or new fee rules. */
+export function hasWork(sql: Sql) {
+  return sql`(exists (select due_at from tallyhook.due_postings
+      where quarantine_reason is null order by due_at limit 1)
+    or exists (select requested_at from tallyhook.posting_requests
+      where posted_at is null and problem is null order by requested_at limit 1)
+    or exists (select from tallyhook.observed_holders where problem is null)
+    or exists (select from tallyhook.unchained_rows)
+    or exists (select from tallyhook.fee_rules where applied_at is null))`;
+}
+
+/** What a pass begins with. */
+export interface Beginning {
+  head: Head;
+  /** Due posting requests, oldest first; a reversal waits until its original is posted. */
+  requests: PostingRequest[];
+  /** Whether observed holders are due, and how much evidence waits; see `unchained`. */
+  hasHolders: boolean;
+  unchained: number;
+  /** What the given condition says. */
+  feesDue: boolean;
+}
+
+/**
+ * Locks the lease and reads what a pass begins with, in one statement. While the lease has the
+ * fence, no other daemon can have added a batch since.
+ * @param feesDue a condition of `makeFeeRules`
+ * @throws Failure `lease_lost`
+ */
+export async function beginPass(
+  { sql }: Tx,
+  lease: { name: string; fence: bigint },
+  limit: number,
+  feesDue: Condition,
+): Promise<Beginning> {
+  type Row = Record<keyof Head | 'fence', bigint> &
+    Pick<Beginning, 'hasHolders' | 'unchained' | 'feesDue'> &
+    RequestRow;
+  const rows = await sql<Row[]>`
+    with held as materialized (${lockedFence(sql, lease.name)})
+    select (select fence from held) as fence, ${headColumns(sql)},
+      exists (select from tallyhook.observed_holders where problem is null) as has_holders,
+      ${unchained(sql)} as unchained, ${feesDue} as fees_due, p.*
+    from (values (1)) as one left join lateral (
+      select id, kind, account, counter, amount, effective_at, effective_basis, requested_by,
+        reason, reverses, seen_at, seen_version, requested_at
+      from tallyhook.posting_requests p
+      where posted_at is null and problem is null and (reverses is null or not exists (
+        select from tallyhook.posting_requests r
+        where r.id = p.reverses and r.posted_at is null and r.problem is null))
+      order by requested_at, id limit ${limit}) p on true
+    order by p.requested_at, p.id`;
+  const first = must(rows[0], 'beginning of a pass');
+  requireFence(first.fence, lease.name, lease.fence);
+  const requests = first.id === null ? [] : rows.map(requestOf);
+  return { ...first, head: headOf(first), requests };
+}
+
+type RequestRow = PostingRequest & { seenAt: Instant | null; seenVersion: bigint | null };
+
+function requestOf({ seenAt, seenVersion, ...request }: RequestRow): PostingRequest {
+  return { ...request, seen: seenAt === null ? null : { at: seenAt, version: seenVersion ?? 0n } };
 }
 
 /**
@@ -147,8 +201,11 @@ export async function hasDuePostings({ sql }: Queryable, by: Instant): Promise<b
   return rows[0]?.due ?? false;
 }
 
-/** Writes the transactions of a plan as one batch after the head, and what it did with them. */
-export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant): Promise<Instant> {
+/**
+ * Writes the transactions of a plan as one batch after the head, and what it did with them. Returns
+ * when, and whether there was nothing to make a batch of.
+ */
+export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant) {
   const recordedAt = Math.max(now, head.recordedAt + 1);
   const batch = makeBatch(plan, head.transactionId);
   const isEmpty = batch.accounts.length + batch.movements.length === 0;
@@ -160,7 +217,7 @@ export async function writePlan(tx: Tx, plan: Plan, head: Head, now: Instant): P
     markRequestsPosted(tx, plan.postingRequestIds, recordedAt),
     deleteHolders(tx, plan.holderIds),
   ]);
-  return recordedAt;
+  return { recordedAt, isEmpty };
 }
 
 /** Writes one batch whole: its row, transactions, token movements, accounts and entries. */

@@ -4,7 +4,7 @@
  * with older settings records is found as well. The effects and the postings of a write change in
  * one commit, so no observation is compared with a part of it.
  */
-import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
+import { asJson, type Db, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { columnsOf } from '../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
@@ -65,10 +65,15 @@ const BATCH_MAX = 200;
 
 export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) {
   const { announceFeeRules, lockLease } = deps;
+  // The newest rules when they were last read: others are found by their id.
+  let known: SetFeeRules | undefined;
 
   async function batch(tx: Tx, fence: bigint) {
     await lockLease(tx, fence);
     const set = await findFeeRules(tx);
+    tx.afterCommit(() => {
+      known = set;
+    });
     const rules = set?.rules ?? effectSettings;
     const ids = await listUnderWrongRule(tx, rules, BATCH_MAX);
     if (ids.length > 0) {
@@ -85,11 +90,10 @@ export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) 
 
   return {
     /** Whether a write is under the wrong rule, or new rules wait for their announcement. */
-    async isDue(): Promise<boolean> {
-      const set = await findFeeRules(db);
-      if (set && set.appliedAt === null) return true;
-      return (await listUnderWrongRule(db, set?.rules ?? effectSettings, 1)).length > 0;
-    },
+    isDue: (sql: Sql) => sql`(
+      coalesce((select f.applied_at is null or f.id <> ${String(known?.id ?? 0)}::bigint
+        from tallyhook.fee_rules f order by f.id desc limit 1), false)
+      or exists (${underWrongRule(sql, known?.rules ?? effectSettings, 1)}))`,
     /** Changes one batch of writes. */
     async runOnce(fence: bigint): Promise<{ reposted: number; more: boolean }> {
       const { changed, reposted, more } = await db.begin((tx) => batch(tx, fence));
@@ -156,7 +160,7 @@ async function repost(tx: Tx, wrong: readonly Wrong[], clock: Clock): Promise<nu
     await readOpenings(tx, accounts, entries),
   );
   if (reposted === 0) return 0;
-  const dueAt = await writePlan(tx, plan, await readHead(tx), clock.now());
+  const { recordedAt: dueAt } = await writePlan(tx, plan, await readHead(tx), clock.now());
   await addDuePostings(
     tx,
     unpostableIds.map((operationId) => ({ operationId, dueAt, quarantineReason: FEE_EXCEEDS })),
@@ -218,12 +222,17 @@ export async function listUnderWrongRule(
   rules: FeeRules,
   limit: number,
 ): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`${underWrongRule(db.sql, rules, limit)}`;
+  return rows.map(({ id }) => id);
+}
+
+function underWrongRule(sql: Sql, rules: FeeRules, limit: number) {
   const spans = wrongSpans(rules).map(({ mode, from, to }) => ({
     mode,
     from: from === null ? '-infinity' : isoText(from),
     to: to === null ? 'infinity' : isoText(to),
   }));
-  const rows = await db.sql<{ id: string }[]>`
+  return sql`
     select o.id from jsonb_to_recordset(${asJson(spans)}::jsonb)
       as x(mode text, "from" timestamptz, "to" timestamptz)
     cross join lateral (
@@ -235,7 +244,6 @@ export async function listUnderWrongRule(
           and d.quarantine_reason is distinct from ${FEE_EXCEEDS} offset 0)
       order by coalesce(o.sent_at, o.effective_at, o.recorded_at) limit ${limit}) o
     limit ${limit}`;
-  return rows.map(({ id }) => id);
 }
 
 /** Why the postings of these operations wait, by operation id; null: they are about to be made. */

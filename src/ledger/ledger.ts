@@ -12,14 +12,13 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
 import {
-  countUnposted,
+  type Beginning,
+  beginPass,
   type Head,
   insertPostingRequests,
   listDueOperations,
-  listDueRequests,
   listOriginals,
   quarantine,
-  readHead,
   writePlan,
 } from './batch.ts';
 import { makeEvidenceChain } from './chain/evidence.ts';
@@ -42,7 +41,7 @@ export {
   type Transaction,
   trialBalancePage,
 } from './accounts.ts';
-export { countUnposted, hasDuePostings, releasePosting } from './batch.ts';
+export { countUnposted, hasDuePostings, hasWork, releasePosting } from './batch.ts';
 export {
   COMMODITY_LINE,
   daysLine,
@@ -107,27 +106,17 @@ export function makeLedger(deps: Deps): Ledger {
   const lease = makeHeldLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
   const locking = { ...deps, lockLease: (tx: Tx, fence: bigint) => lockLease(tx, LEASE, fence) };
   const feeRules = makeFeeRules(locking);
-  const evidence = makeEvidenceChain(locking);
-  const postNext = makePosting(deps);
-  // Of the last pass: then another batch is due, and fee rules wait until all are posted.
-  let leftRows = false;
+  const postNext = makePosting(deps, feeRules.isDue);
   return {
     async runOnce(now, signal) {
-      const [{ waiting }, wrong, unchained] = leftRows
-        ? [{ waiting: 1 }, false, false]
-        : await Promise.all([countUnposted(db, 1), feeRules.isDue(), evidence.isDue(now)]);
-      const fence = waiting > 0 || wrong || unchained ? await lease.take(now) : undefined;
-      leftRows = false;
+      const fence = await lease.take(now);
       if (fence === undefined) return IDLE;
       try {
-        const pass = waiting > 0 ? await postNext(fence, signal) : IDLE;
-        leftRows = pass.more;
-        // A batch of postings takes the evidence as well.
-        if (waiting === 0 && unchained && (await evidence.extend(fence)))
-          return { ...pass, more: true };
-        if (!wrong || signal?.aborted) return pass;
+        const { feesDue, ...pass } = await postNext(fence, now, signal);
+        // Fee rules wait until all is posted.
+        if (!feesDue || pass.more || signal?.aborted) return pass;
         const { reposted, more } = await feeRules.runOnce(fence);
-        return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
+        return { ...pass, posted: pass.posted + reposted, more };
       } catch (error) {
         if (!isLeaseLost(error)) throw error;
         lease.forget();
@@ -137,25 +126,34 @@ export function makeLedger(deps: Deps): Ledger {
   };
 }
 
-/** Posts the oldest due rows as one batch. */
-function makePosting({ db, clock, effectSettings, log, batchMax = BATCH_MAX }: Deps) {
+/** Posts the oldest due rows as one batch; without any, the evidence that waits. */
+function makePosting(deps: Deps, areFeesDue: ReturnType<typeof makeFeeRules>['isDue']) {
+  const { db, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
+  const evidence = makeEvidenceChain(deps);
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
   /** Fewer, down to one, while the database refuses them. */
-  return async function postNext(fence: bigint, signal?: AbortSignal): Promise<Pass> {
+  return async function postNext(
+    fence: bigint,
+    now: Instant,
+    signal?: AbortSignal,
+  ): Promise<Pass & { feesDue: boolean }> {
     while (!signal?.aborted) {
       let work: Work | undefined;
       try {
-        const { posted, unchanged, problems } = await db.begin(async (tx) => {
-          const { head, ...due } = await lockDue(tx, fence, size);
+        const { posted, unchanged, problems, more, feesDue } = await db.begin(async (tx) => {
+          const due = await lockDue(tx, fence, { limit: size, areFeesDue });
           work = await readWork(tx, due);
-          return postBatch(tx, work, head, { effectSettings, clock });
+          const done = await postBatch(tx, work, due.head, { effectSettings, clock });
+          // A batch of postings takes the evidence as well.
+          const more = done.isEmpty && (await evidence.extend(tx, { ...due, now }));
+          return { ...done, more, feesDue: due.feesDue };
         });
-        const more = posted + unchanged + problems.length >= size;
+        const isFull = posted + unchanged + problems.length >= size;
         size = Math.min(batchMax, size * 2);
         for (const problem of problems) log.error(problem, 'a posting was quarantined');
-        return { posted, quarantined: problems.length, more };
+        return { posted, quarantined: problems.length, more: more || isFull, feesDue };
       } catch (error) {
         const first = firstDue(work);
         if (!first || !isRowError(error)) throw error;
@@ -165,10 +163,10 @@ function makePosting({ db, clock, effectSettings, log, batchMax = BATCH_MAX }: D
         const problem = { ...first, problem: error.message };
         await quarantineAlone(db, fence, problem, clock.now());
         log.error(problem, 'a posting was quarantined');
-        return { posted: 0, quarantined: 1, more: true };
+        return { posted: 0, quarantined: 1, more: true, feesDue: false };
       }
     }
-    return { ...IDLE, more: true };
+    return { ...IDLE, more: true, feesDue: false };
   };
 }
 
@@ -198,26 +196,27 @@ async function quarantineAlone(
   });
 }
 
-interface Due {
-  requests: PostingRequest[];
+interface Due extends Beginning {
   /** Ids of operations. */
   due: string[];
   limit: number;
 }
 
 /** Locks the lease and the due rows, in one round trip. @throws Failure `lease_lost` */
-async function lockDue(tx: Tx, fence: bigint, limit: number): Promise<Due & { head: Head }> {
-  const [, head, requests, due] = await Promise.all([
-    lockLease(tx, LEASE, fence),
-    readHead(tx),
-    listDueRequests(tx, limit),
+async function lockDue(
+  tx: Tx,
+  fence: bigint,
+  { limit, areFeesDue }: { limit: number; areFeesDue: ReturnType<typeof makeFeeRules>['isDue'] },
+): Promise<Due> {
+  const [beginning, due] = await Promise.all([
+    beginPass(tx, { name: LEASE, fence }, limit, areFeesDue(tx.sql)),
     lockDuePostings(tx, limit),
   ]);
-  return { head, requests, due, limit };
+  return { ...beginning, due, limit };
 }
 
 /** Reads what is due; requests first, because they are few and reconciliation waits for them. */
-async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
+async function readWork(tx: Tx, { requests, due, limit, hasHolders }: Due): Promise<Work> {
   const remaining = limit - requests.length;
   const operations = await listDueOperations(tx, due.slice(0, remaining));
   const reversed = operations.filter(
@@ -239,7 +238,7 @@ async function readWork(tx: Tx, { requests, due, limit }: Due): Promise<Work> {
   const accounts = [...touched.map(({ account }) => account), ...opened];
   const first = await listFirstEntries(tx, requests);
   const room = remaining - operations.length;
-  const holders = room > 0 ? await listDueHolders(tx, due, room) : [];
+  const holders = hasHolders && room > 0 ? await listDueHolders(tx, due, room) : [];
   const written = operations.map(({ operation }) => operation);
   const tokens = tokensOf(written, holders);
   return {
@@ -260,9 +259,10 @@ async function postBatch(
   { effectSettings, clock }: { effectSettings: EffectSettings; clock: Clock },
 ) {
   const plan = planWork(work, effectSettings);
-  const recordedAt = await writePlan(tx, plan, head, clock.now());
+  const { recordedAt, isEmpty } = await writePlan(tx, plan, head, clock.now());
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
+    isEmpty,
     problems: plan.problems,
     posted: plan.operationIds.length + plan.postingRequestIds.length + plan.holderIds.length,
     unchanged: plan.unchangedIds.length,

@@ -178,6 +178,12 @@ export type UnprocessedObservation = Omit<StoredObservation, 'cause' | 'firstEnd
   failures: number;
 };
 
+/** An observation is due to be processed. */
+export function hasUnprocessed(sql: Sql, now: Instant) {
+  return sql`exists (select process_at from tallyhook.unprocessed_observations
+    where problem is null and process_at <= ${isoText(now)} order by process_at limit 1)`;
+}
+
 /**
  * Observations that are due to be processed, oldest first: those that never failed, or those that
  * did.

@@ -23,6 +23,7 @@ import { makeWatches, type Watches } from './watches.ts';
 export type { Readable } from './absence.ts';
 export {
   deferObservation,
+  hasUnprocessed,
   listObservations,
   listObservationsBefore,
   listUnprocessed,
@@ -49,6 +50,7 @@ export {
   countTargets,
   deleteFinished,
   expedite,
+  hasDueTarget,
   listLastRecords,
   type TargetRef,
   targetName,

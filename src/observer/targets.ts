@@ -1,5 +1,5 @@
 /** Targets: what is polled, by its name, and when. */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -233,6 +233,14 @@ export async function claimDue(
             and p.outcome <> 'not_executed'
           limit 1) then 'seldom'
         else 'never' end as schedule`;
+}
+
+/** A target is due that no daemon polls. */
+export function hasDueTarget(sql: Sql, now: Instant) {
+  return sql`exists (select next_poll_at from tallyhook.targets
+    where next_poll_at <= ${isoText(now)}
+      and (lease_until is null or lease_until < ${isoText(now)})
+    order by next_poll_at limit 1)`;
 }
 
 /** The next poll of a token that only the list of its contract shows. */

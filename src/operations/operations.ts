@@ -48,6 +48,7 @@ export {
   releaseDuePosting,
   removeDuePostings,
 } from './due-postings.ts';
+export { findWithEffects } from './effects/due-operations.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
 export { endedEvent, operationFields, operationRow, resolvedEvent } from './events.ts';
@@ -68,6 +69,7 @@ export { countOpen, listOperations, listWriteActivity } from './lists.ts';
 export * from './operation.ts';
 export type { QueuedSend } from './queue/claim.ts';
 export { hasSend, listSends } from './queue/sends.ts';
+export { hasOpen, hasQueuedWrites, hasUnknown, maybeOverdue } from './queue/waiting.ts';
 export { type Report, transactionKey } from './reported/plan.ts';
 export {
   type Checked,

@@ -19,6 +19,7 @@ export {
   readFeed,
 } from './feed.ts';
 export { logIncidents } from './incidents.ts';
+export { hasUnnumbered, hasUnsearched, lastNumber } from './waiting.ts';
 
 /**
  * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements

@@ -4,7 +4,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
-import { type Daemon, isLeaseLost, lockLease, makeLease } from '../db/leases.ts';
+import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../db/leases.ts';
 import { DatabaseError, isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
@@ -35,6 +35,7 @@ export {
   type AlertSettings,
   type Alerts,
   countAlerts,
+  hasAlerts,
   listAlerts,
   makeAlerts,
 } from './alerts/alerts.ts';
@@ -110,7 +111,7 @@ interface ReconcilerDeps
 
 export function makeReconciler(deps: ReconcilerDeps): Reconciler {
   const { db, ids, operations, effectSettings, settings, pendingPolls } = deps;
-  const acquire = makeLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
+  const lease = makeHeldLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const unknownWork = makeUnknownWork(db);
   let ownWalletsObserved = false;
 
@@ -168,13 +169,14 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
 
   return {
     async runOnce(now, signal) {
-      const fence = await acquire(now);
+      const fence = await lease.take(now);
       if (fence === undefined) return { processed: 0, more: false };
       try {
         return await pass(fence, now, signal);
       } catch (error) {
-        if (isLeaseLost(error)) return { processed: 0, more: false };
-        throw error;
+        if (!isLeaseLost(error)) throw error;
+        lease.forget();
+        return { processed: 0, more: false };
       }
     },
   };

@@ -65,17 +65,16 @@ describe.each([
     stepMs = 0;
     const apps = [await start(), await start()] as [App, App];
     const [app, other] = apps;
-    // A daemon that died keeps the lease of the ledger until after the step; at their start the
-    // others took it to look for writes under another fee rule.
+    // A daemon that died keeps the lease of the ledger until after the step; each of the others
+    // asks for it at its start.
     const { db, owner } = world.database;
-    const taken = await until(async () => {
-      const rows = await owner.sql`delete from tallyhook.leases where name = 'ledger' returning 1`;
-      return rows.length > 0 || undefined;
-    });
-    expect(taken).toBe(true);
     const now = await nowOf(app);
     const dead = await registerDaemon(db, 'dmn_dead', now, 5_000);
-    expect(await acquireLease(db, 'ledger', dead, now, 10_000)).toBeDefined();
+    const taken = await until(async () => {
+      const rows = await owner.sql`delete from tallyhook.leases where name = 'ledger' returning 1`;
+      return rows.length > 0 ? acquireLease(db, 'ledger', dead, now, 10_000) : undefined;
+    });
+    expect(taken).toBeDefined();
     await app.call('POST', '/api/watches', [{ kind: 'wallet', addr: world.ada }]);
     expect(await pollsGoOn(), 'no polls before the step').toBe(true);
 

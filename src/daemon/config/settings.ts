@@ -167,7 +167,11 @@ const daemon = section(
       read: listOf,
       expected: `some of ${ROLES.join(', ')}, separated by commas`,
     }),
-    worker_interval_ms: setting(ms, 500, 'how often an idle worker checks the database for work'),
+    worker_interval_ms: setting(
+      ms,
+      1_000,
+      'how often a daemon searches the database for work that others have made for its workers',
+    ),
     worker_pass_timeout_ms: setting(
       ms,
       60_000,

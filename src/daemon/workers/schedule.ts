@@ -20,6 +20,11 @@ export interface Worker {
   pass: (now: Instant, signal: AbortSignal) => Promise<Instant | undefined>;
   /** The longest wait between two passes. */
   intervalMs: number;
+  /**
+   * Wake-ups within so long after the start of a pass cause one more at the end of that time: one
+   * pass then does what several would.
+   */
+  gapMs?: number;
   /** The longest duration of one pass; by default that of the schedule. */
   timeoutMs?: number;
 }
@@ -74,9 +79,11 @@ export function makeSchedule(deps: {
         if (isOutage(error)) wakeUps.wake('heartbeat');
       }
       metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
+      if (waitMs <= 0) continue;
       // A wake-up does not shorten the pause after a failure.
-      if (waitMs > 0)
-        await pause(waitMs, failures > 0 ? stopping.signal : wakeSignal.or(stopping.signal));
+      await pause(waitMs, failures > 0 ? stopping.signal : wakeSignal.or(stopping.signal));
+      const gapMs = Math.min(waitMs, worker.gapMs ?? 0) - (monotonicMs() - startedAt);
+      if (gapMs > 0) await pause(gapMs, stopping.signal);
     }
   }
 

@@ -37,6 +37,7 @@ import type { Heartbeat } from '../heartbeat.ts';
 import type { Service } from '../service.ts';
 import { housekeepingWorker } from './housekeeping.ts';
 import type { Worker } from './schedule.ts';
+import { searchWorker } from './search.ts';
 import { findVerification, verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
@@ -65,9 +66,11 @@ interface Deps {
 
 /** Every worker of the daemon's roles, in the order of the pipeline. */
 export function makeWorkers(deps: Deps): Worker[] {
-  const { roles } = deps.config.daemon;
+  const { roles, worker_interval_ms: intervalMs } = deps.config.daemon;
+  const searches = roles.includes('gateway') || roles.includes('workers');
   return [
     ...presenceWorkers(deps),
+    ...(searches ? [searchWorker({ ...deps, roles, intervalMs })] : []),
     ...(roles.includes('gateway') ? gatewayWorkers(deps) : []),
     ...(roles.includes('workers') ? stageWorkers(deps) : []),
   ];
@@ -84,6 +87,13 @@ function stageWorkers(deps: Deps): Worker[] {
     gaugesWorker(deps),
   ];
 }
+
+/** Of workers that are woken: by others of this daemon, and by the search for what those miss. */
+const WOKEN_MS = 30_000;
+/** Between the passes of those whose work may wait a second. */
+const SECOND_MS = 1_000;
+/** Writes of so long share a batch of postings, observations an evaluation. */
+const GATHER_MS = 200;
 
 /** While the database is away; other daemons send nothing until this one has proved it. */
 const AWAY_MS = 500;
@@ -115,7 +125,8 @@ function gatewayWorkers(deps: Deps): Worker[] {
 function queueWorker({ gateway }: Deps): Worker {
   return {
     name: 'queue',
-    intervalMs: 1_000,
+    intervalMs: WOKEN_MS,
+    gapMs: SECOND_MS,
     // One pass may send several writes, each up to its own deadline.
     timeoutMs: 600_000,
     pass: async (now, signal) => (await gateway.runQueue(now, signal)).nextAt,
@@ -150,7 +161,8 @@ function sampleWorker(
 function operationsWorker({ operations, wake }: Deps): Worker {
   return {
     name: 'operations',
-    intervalMs: 1_000,
+    intervalMs: WOKEN_MS,
+    gapMs: SECOND_MS,
     pass: async (now) => {
       if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
       return undefined;
@@ -161,7 +173,7 @@ function operationsWorker({ operations, wake }: Deps): Worker {
 function importsWorker({ imports }: Deps): Worker {
   return {
     name: 'imports',
-    intervalMs: 1_000,
+    intervalMs: WOKEN_MS,
     timeoutMs: 60_000,
     pass: (now, signal) => imports.runOnce(now, signal),
   };
@@ -169,16 +181,20 @@ function importsWorker({ imports }: Deps): Worker {
 
 function reconciliationWorkers(deps: Deps): Worker[] {
   const { config, ledger, observer, reconciler, alerts, wake } = deps;
-  const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
       name: 'ledger',
-      intervalMs,
-      pass: async (now, signal) => ((await ledger.runOnce(now, signal)).more ? now : undefined),
+      intervalMs: WOKEN_MS,
+      gapMs: GATHER_MS,
+      pass: async (now, signal) => {
+        const { posted, more } = await ledger.runOnce(now, signal);
+        // What was posted may be under a fee rule that is none any more.
+        return more ? now : posted > 0 ? now + SECOND_MS : undefined;
+      },
     },
     {
       name: 'observer',
-      intervalMs,
+      intervalMs: WOKEN_MS,
       pass: async (now, signal) => {
         const pass = await observer.runOnce(now, signal, () => wake('reconciler'));
         return pass.nextAt;
@@ -191,7 +207,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
     },
     {
       name: 'reconciler',
-      intervalMs,
+      intervalMs: WOKEN_MS,
       pass: async (now, signal) => {
         const { processed, more } = await reconciler.runOnce(now, signal);
         if (processed > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
@@ -200,7 +216,8 @@ function reconciliationWorkers(deps: Deps): Worker[] {
     },
     {
       name: 'alerts',
-      intervalMs: 1_000,
+      intervalMs: WOKEN_MS,
+      gapMs: SECOND_MS,
       pass: async (now) => {
         if ((await alerts.runOnce(now)) > 0) wake('sequencer', 'webhooks');
         return undefined;
@@ -209,12 +226,11 @@ function reconciliationWorkers(deps: Deps): Worker[] {
   ];
 }
 
-function publishingWorkers({ config, db, log, feed }: Deps): Worker[] {
-  const intervalMs = config.daemon.worker_interval_ms;
+function publishingWorkers({ db, log, feed }: Deps): Worker[] {
   return [
     {
       name: 'sequencer',
-      intervalMs,
+      intervalMs: WOKEN_MS,
       pass: async (now) => {
         const numbered = await sequence(db, catchUp);
         if (numbered > 0) feed.notify();
@@ -223,7 +239,8 @@ function publishingWorkers({ config, db, log, feed }: Deps): Worker[] {
     },
     {
       name: 'incidents',
-      intervalMs: 1_000,
+      intervalMs: WOKEN_MS,
+      gapMs: SECOND_MS,
       pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
     },
     {

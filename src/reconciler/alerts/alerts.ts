@@ -3,9 +3,9 @@
  * what holds with the alerts that are raised; the change of the table and its events are one
  * commit, so each begins and ends once.
  */
-import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import type { Context } from '../../db/context.ts';
-import { type Daemon, isLeaseLost, lockLease, makeLease } from '../../db/leases.ts';
+import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../../db/leases.ts';
 import { columnsOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
@@ -40,7 +40,7 @@ const LEASE_MS = 15_000;
 export function makeAlerts(deps: Deps): Alerts {
   const { db, ids, outbox, settings } = deps;
   let walletsAdded = false;
-  const acquire = makeLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
+  const lease = makeHeldLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const lateCheck = makeLateCheck(deps);
   const stuckCheck = makeStuckCheck(deps);
 
@@ -94,13 +94,14 @@ export function makeAlerts(deps: Deps): Alerts {
 
   return {
     async runOnce(now) {
-      const fence = await acquire(now);
+      const fence = await lease.take(now);
       if (fence === undefined) return 0;
       try {
         return await pass(fence, now);
       } catch (error) {
-        if (isLeaseLost(error)) return 0;
-        throw error;
+        if (!isLeaseLost(error)) throw error;
+        lease.forget();
+        return 0;
       }
     },
   };
@@ -183,6 +184,11 @@ async function updateDetails({ sql }: Tx, changed: readonly Alert[]): Promise<vo
 
 async function deleteAlerts({ sql }: Tx, ids: readonly string[]): Promise<void> {
   await sql`delete from tallyhook.alerts where id = any(${ids as string[]}::text[])`;
+}
+
+/** An alert is raised. */
+export function hasAlerts(sql: Sql) {
+  return sql`exists (select from tallyhook.alerts)`;
 }
 
 export interface AlertCount {

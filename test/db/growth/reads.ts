@@ -1,17 +1,18 @@
 /** The regular reads of the stages and of the API, each as one call on stored history. */
+import { search } from '../../../src/daemon/workers/search.ts';
 import type { Db, Tx } from '../../../src/db/connect.ts';
+import { acquireLease } from '../../../src/db/leases.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
 import { listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
 import {
+  beginPass,
   countUnposted,
   listDueOperations,
-  listDueRequests,
   listOriginals,
   readHead,
   timesPosted,
 } from '../../../src/ledger/batch.ts';
-import { countUnchained } from '../../../src/ledger/chain/evidence.ts';
 import { findFeeRules, listDueReasons, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
 import { openingsOf } from '../../../src/ledger/openings.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
@@ -64,6 +65,7 @@ import {
   listExecutedBetween,
 } from '../../../src/reconciler/wallets/expected.ts';
 import { positionsOf } from '../../../src/reconciler/wallets/wallet.ts';
+import { ROLES } from '../../../src/resources/admin/status.ts';
 import {
   countPending,
   findDelivery,
@@ -234,11 +236,13 @@ export const READS: Record<string, Read> = {
   'ledger: what is due': inTx(async (tx, { id }) => {
     await readHead(tx);
     await listDueOperations(tx, await lockDuePostings(tx, 500));
-    await listDueRequests(tx, 500);
+    const fence = await acquireLease(tx, 'ledger', { id: 'dmn_1', epoch: 1n }, NOW, 1_000);
+    await beginPass(tx, { name: 'ledger', fence: fence ?? 0n }, 500, tx.sql`false`);
     await timesPosted(tx, [id]);
     await listOriginals(tx, [], []);
-    await Promise.all([countUnposted(tx, 1_000), countUnchained(tx)]);
+    await countUnposted(tx, 1_000);
   }),
+  'daemon: the search for work': (db) => search(db, ROLES, NOW),
   'ledger: writes under another fee rule': async (db, { id }) => {
     await findFeeRules(db);
     const feeChanges = [{ from: NOW - DAY_MS, mode: 'deducted' as const }];

@@ -1,0 +1,38 @@
+/** What waits here for a worker, as conditions of one statement that asks for all stages. */
+import type { Sql } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+
+/** A send that is open for longer is looked at; its answer usually came within a second. */
+const OLD_MS = 2_000;
+
+/** A send may be abandoned or unconfirmed, or a queued write overdue; see expire.ts. */
+export function maybeOverdue(sql: Sql, now: Instant) {
+  // By their order the oldest is found in the index, also while the statistics are those of an
+  // empty table.
+  return sql`(${hasQueuedWrites(sql)} or exists (
+    select from (select recorded_at from tallyhook.operations
+      where state = 'sending' order by recorded_at limit 1) o
+    where o.recorded_at < ${isoText(now - OLD_MS)}))`;
+}
+
+export function hasQueuedWrites(sql: Sql) {
+  return hasState(sql, 'queued');
+}
+
+export function hasUnknown(sql: Sql) {
+  return hasState(sql, 'unknown');
+}
+
+function hasState(sql: Sql, state: 'queued' | 'unknown') {
+  return sql`exists (select recorded_at from tallyhook.operations
+    where state = ${state} order by recorded_at limit 1)`;
+}
+
+/** An operation is open: a poll may show its effect. */
+export function hasOpen(sql: Sql) {
+  return sql`exists (select coalesce(answered_at, sent_at, recorded_at)
+    from tallyhook.operations
+    where settled_at is null
+      and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+    order by coalesce(answered_at, sent_at, recorded_at) limit 1)`;
+}
