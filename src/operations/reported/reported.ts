@@ -13,7 +13,6 @@ import { Failure, must } from '../../kernel/errors.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { FOREIGN_ANSWER } from '../conclusion.ts';
-import { addDuePostings } from '../due-postings.ts';
 import {
   accountOfWallet,
   type Effect,
@@ -305,13 +304,6 @@ async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, at: Instant) {
         ],
   );
   countStates(tx, deps.metrics, reached);
-  const due = recorded.filter(({ operation }) => operation.inLedger);
-  await addDuePostings(
-    tx,
-    due.map(({ operation: { id } }) => {
-      return { operationId: id, dueAt: at, quarantineReason: null };
-    }),
-  );
   return recorded;
 }
 
@@ -434,8 +426,8 @@ interface Recording extends RecordedEffects {
 }
 
 /**
- * Inserts reported operations with their transitions. Returns the inserted ids; a missing one was
- * inserted by a concurrent report.
+ * Inserts reported operations with their transitions, effects and due postings. Returns the
+ * inserted ids; a missing one was inserted by a concurrent report.
  */
 async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise<Set<string>> {
   if (recordings.length === 0) return new Set();
@@ -458,7 +450,7 @@ async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise
         amount numeric, "feeAmount" numeric, "reasonType" text, "tokenUri" text, "metaData" text,
         "extraData" text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text, evidence jsonb,
         "recordedAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text,
-        "settledAt" timestamptz, "feeMode" text, effects jsonb)
+        "settledAt" timestamptz, "feeMode" text, effects jsonb, "inLedger" boolean)
     ), o as (
       insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
         key_held, reference, method, path, content_type, request_body, from_addr, to_addr,
@@ -487,6 +479,9 @@ async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise
       select x.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric, x.state
       from o join x on x.id = o.id
       cross join jsonb_array_elements(x.effects) with ordinality as e(effect, line)
+    ), due as (
+      insert into tallyhook.due_postings (operation_id, due_at)
+      select x.id, x."recordedAt" from o join x on x.id = o.id where x."inLedger" order by x.id
     )
     select id from o`;
   return new Set(inserted.map((row) => row.id));
