@@ -2,7 +2,7 @@
 import { type Config, type Database, loadConfig, openDatabase } from '../daemon/daemon.ts';
 import { hasEmbedded } from '../db/embedded/embedded.ts';
 import { Failure } from '../kernel/errors.ts';
-import { makeLog } from '../kernel/log.ts';
+import { makeLog } from '../kernel/telemetry/log.ts';
 
 /**
  * Opens the database (starting the embedded one if necessary), runs the work, and closes it.

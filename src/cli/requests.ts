@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { type Instant, isoText, parseInstant, pause, systemClock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { parseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
+import { printLine } from '../kernel/telemetry/log.ts';
 import type { freeze } from '../resources/admin/status.ts';
 import type { replay } from '../resources/delivery/delivery.ts';
 import { FORMATS, type ReportFormat } from '../resources/reports/report.ts';

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
+import { printLine } from '../kernel/telemetry/log.ts';
 import { TARGET_COLUMNS, watch } from '../resources/admin/watch.ts';
 import { csvHead, csvRow } from '../resources/cells.ts';
 import type { Shown } from '../resources/resource.ts';

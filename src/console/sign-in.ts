@@ -10,7 +10,7 @@ import { isUnavailable, logOutage } from '../db/sqlstate.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { incomingOf, type TrustedProxies } from '../kernel/http/trusted-proxies.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Scope } from '../resources/admin/key.ts';
 import { tlsFaultOf } from '../resources/faults.ts';

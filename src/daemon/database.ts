@@ -13,7 +13,7 @@ import { type EmbeddedServer, openEmbedded } from '../db/embedded/embedded.ts';
 import { migrate, missingMigrations, refuseUnmigrated } from '../db/migrate.ts';
 import { makePartitions } from '../db/partitions.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import type { Config } from './config/config.ts';
 
 export interface Database extends Pools {

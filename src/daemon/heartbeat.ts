@@ -6,8 +6,8 @@
 import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
 import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import type { Role } from '../resources/admin/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';

@@ -18,7 +18,7 @@ import {
   setInstallationSetting,
 } from '../db/leases.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import { type FreezeCause, freezeWrites, hasQueued, hasSend } from '../operations/operations.ts';
 import type { Database } from './database.ts';
 

@@ -9,8 +9,8 @@ import { retireDaemon, setInstallationSetting } from '../db/leases.ts';
 import { pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { DrainableServer } from '../kernel/http/server.ts';
-import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
+import { type Log, makeLog } from '../kernel/telemetry/log.ts';
 import type { Keys } from '../keys/keys.ts';
 import { setFeeRules } from '../ledger/ledger.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
-import { printLine } from '../kernel/log.ts';
+import { printLine } from '../kernel/telemetry/log.ts';
 import { ROLES } from '../resources/admin/status.ts';
 import { startTracing } from './config/tracing.ts';
 import type { RunningDaemon } from './lifecycle.ts';

@@ -5,7 +5,7 @@
  */
 import { type Clock, type Instant, isoText, type pause as kernelPause } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import { ROLES, type Role } from '../resources/admin/status.ts';
 import type { Queryable, Sql, Tx } from './connect.ts';
 

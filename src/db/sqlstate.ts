@@ -3,7 +3,7 @@
  * which may be secret; a DatabaseError has only the SQLSTATE and the constraint.
  */
 import { monotonicMs } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError';

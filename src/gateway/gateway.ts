@@ -10,8 +10,8 @@ import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import { checkEncoding } from '../kernel/http/request.ts';
 import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { jsonText } from '../kernel/json.ts';
-import { beginSeries, type Metrics } from '../kernel/metrics.ts';
-import { inSpan } from '../kernel/spans.ts';
+import { beginSeries, type Metrics } from '../kernel/telemetry/metrics.ts';
+import { inSpan } from '../kernel/telemetry/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
 import { KINDS } from '../resources/operations/operation.ts';
 import {

@@ -12,8 +12,8 @@ import { isOutage, logOutage } from '../db/sqlstate.ts';
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Log } from '../kernel/log.ts';
-import { inSpan, traceHeaders } from '../kernel/spans.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
+import { inSpan, traceHeaders } from '../kernel/telemetry/spans.ts';
 import { type Caller, dayLimitOf } from '../keys/keys.ts';
 import type {
   Conclusion,

@@ -7,7 +7,7 @@
 import { asJson, type Db, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { columnsOf } from '../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import {
   accountKey,
   addDuePostings,

@@ -5,7 +5,7 @@
  */
 import type { Db, Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { beginSeries } from '../kernel/metrics.ts';
+import { beginSeries } from '../kernel/telemetry/metrics.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Readable, withConfirmedAbsence } from './absence.ts';
 import { findIfNeeded } from './observations.ts';

@@ -8,7 +8,7 @@ import type { Context } from '../db/context.ts';
 import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/leases.ts';
 import { type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import { beginSeries } from '../kernel/metrics.ts';
+import { beginSeries } from '../kernel/telemetry/metrics.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { STATES } from '../resources/operations/operation.ts';
 import { type Conclusion, outcomeCommits } from './conclusion.ts';

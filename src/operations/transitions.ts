@@ -3,7 +3,7 @@ import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import { resumeSubject } from '../outbox/outbox.ts';
 import type { operationDetail } from '../resources/operations/operation.ts';
 import type { Row } from '../resources/resource.ts';

@@ -4,7 +4,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import type { EventType } from '../resources/delivery/events.ts';
 import { feedBounds, listFeed } from './feed.ts';
 

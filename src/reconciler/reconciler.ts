@@ -7,9 +7,9 @@ import type { Context } from '../db/context.ts';
 import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../db/leases.ts';
 import { DatabaseError, isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import {
   addWallets,
   availableSince,

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { type Clock, withDeadline } from '../kernel/clock.ts';
 import { type DrainableServer, makeServer } from '../kernel/http/server.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import {
   type SampleWrite,
   sampleWrite,

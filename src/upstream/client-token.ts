@@ -4,9 +4,9 @@
  * once more. Neither the token nor the secret is ever logged.
  */
 import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
 import { faultText } from '../resources/faults.ts';
 import type { Answer, ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';

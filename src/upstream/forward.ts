@@ -4,8 +4,8 @@
  * applied nothing.
  */
 import type { Clock, Instant } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import { type ClientToken, sendWithManagedToken, type TokenFailure } from './client-token.ts';
 import type { Answer, ExchangeResult, Overflow } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';

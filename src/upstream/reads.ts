@@ -3,7 +3,7 @@
  * connections of polls. None is retried: the next poll is the retry.
  */
 import type { Clock } from '../kernel/clock.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import { type ClientToken, sendWithManagedToken, type TokenFailure } from './client-token.ts';
 import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';

@@ -7,9 +7,9 @@
 
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { ProxySettings } from '../kernel/http/forward-proxy.ts';
-import type { Log } from '../kernel/log.ts';
-import { beginSeries, type Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
+import { beginSeries, type Metrics } from '../kernel/telemetry/metrics.ts';
 import { basicCredentials, ClientToken, fetchClientToken } from './client-token.ts';
 import { type Forwarded, type ForwardRequest, forward } from './forward.ts';
 import { makeTransport, parseHost } from './http/transport.ts';

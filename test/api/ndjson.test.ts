@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { Hono } from 'hono';
 import { expect, it } from 'vitest';
 import { answerLines, batchesOf, linesOf } from '../../src/api/http/line-stream.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 
 const MAX = 12;
 

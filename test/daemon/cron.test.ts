@@ -1,7 +1,7 @@
 /** Workers that are woken by the calendar. */
 import { describe, expect, it } from 'vitest';
 import { startCron } from '../../src/daemon/workers/cron.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 
 describe('A cron job', () => {
   const log = makeLog('silent');

@@ -3,7 +3,7 @@ import { makePreImages } from '../../src/daemon/observations/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import type { Observer, TargetRef } from '../../src/observer/observer.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { useDatabase } from '../harness/database.ts';

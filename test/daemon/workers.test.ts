@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { makeSchedule, type Worker } from '../../src/daemon/workers/schedule.ts';
 import { coalesce, makeNotifier, makeWakeUps } from '../../src/daemon/workers/wake-up.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import type { WorkerName } from '../../src/kernel/workers.ts';
 
 const NEVER_MS = 86_400_000;

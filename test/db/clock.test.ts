@@ -4,7 +4,7 @@ import { databaseClock } from '../../src/db/clock/clock.ts';
 import { type Correction, timeAt } from '../../src/db/clock/slew.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { isoText, monotonicMs } from '../../src/kernel/clock.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualMachine } from '../harness/manual-machine.ts';
 

@@ -10,7 +10,7 @@ import {
   isUnavailable,
   toDatabaseError,
 } from '../../src/db/sqlstate.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const HUSH = 'hush-9007199254740993';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { databaseClock } from '../../src/db/clock/clock.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import type { Move, State } from '../../src/operations/operations.ts';
 import { manualMachine } from '../harness/manual-machine.ts';
 import {

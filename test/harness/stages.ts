@@ -6,9 +6,9 @@ import type { Db } from '../../src/db/connect.ts';
 import { keepAlive, registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, pause as kernelPause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { type Log, makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { type Random, systemRandom } from '../../src/kernel/random.ts';
+import { type Log, makeLog } from '../../src/kernel/telemetry/log.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { makeLedger } from '../../src/ledger/ledger.ts';
 import {
   makeOperations,

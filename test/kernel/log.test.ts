@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Failure } from '../../src/kernel/errors.ts';
-import { type Log, makeLog, maskSecrets } from '../../src/kernel/log.ts';
+import { type Log, makeLog, maskSecrets } from '../../src/kernel/telemetry/log.ts';
 
 const SECRET = 'Secr0123456789abcdefSecr';
 

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { beginSeries, makeMetrics } from '../../src/kernel/metrics.ts';
+import { beginSeries, makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Logins that have names of the same form. */

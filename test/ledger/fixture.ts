@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
-import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import {
   type AnnounceFeeRules,
   type Ledger,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import {
   makeObserver,
   makeQuotaStore,

@@ -1,7 +1,7 @@
 /** Incidents in the log, from the events that were numbered. */
 import { expect, it } from 'vitest';
 import { makePartitions } from '../../src/db/partitions.ts';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { logIncidents } from '../../src/outbox/outbox.ts';
 import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';

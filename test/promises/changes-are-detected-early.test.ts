@@ -3,7 +3,7 @@
  * the change itself after the next poll, the drift after a second poll that agrees.
  */
 import { expect, it } from 'vitest';
-import { printLine } from '../../src/kernel/log.ts';
+import { printLine } from '../../src/kernel/telemetry/log.ts';
 import type { FeedEvent } from '../harness/app.ts';
 import { useRig } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';

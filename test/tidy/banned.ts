@@ -68,8 +68,8 @@ const IN_SRC: Ban[] = [
     what: 'console',
     within: ['code'],
     patterns: [/(?:(?<![\w.])|\bglobalThis\.)console\s*\??\./g],
-    except: ['src/kernel/log.ts'],
-    use: 'the log, or kernel/log.ts',
+    except: ['src/kernel/telemetry/log.ts'],
+    use: 'the log, or kernel/telemetry/log.ts',
   },
   {
     what: 'process.exit',

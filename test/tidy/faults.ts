@@ -89,7 +89,12 @@ const modules = [
 ];
 
 const libraries = [
-  one('another importer', RULE, "import { pino } from 'pino';", 'imports pino, use kernel/log.ts'),
+  one(
+    'another importer',
+    RULE,
+    "import { pino } from 'pino';",
+    'imports pino, use kernel/telemetry/log.ts',
+  ),
 ];
 
 /** A write in a file beside tables of its own and of keys. */
@@ -200,7 +205,7 @@ const code = banned(RULE, {
   'Math.random();': ['randomness', 'a Random or Ids argument'],
   'setTimeout(act, 5);': ['a timer', 'pause or after of kernel/clock.ts'],
   "fetch('https://example.test');": ['fetch', 'undici, or an argument with its own name'],
-  'console.error(1);': ['console', 'the log, or kernel/log.ts'],
+  'console.error(1);': ['console', 'the log, or kernel/telemetry/log.ts'],
   'process.exit(1);': ['process.exit', 'an error that main.ts turns into an exit code'],
   'const __test__ = 1;': ['a switch for tests', 'an argument'],
   '// @ts-ignore': ['a silenced compiler', 'types that hold'],

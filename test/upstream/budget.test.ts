@@ -1,6 +1,6 @@
 /** The budget that polls pass, and the quota that the service sets. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { Budget } from '../../src/upstream/rate/budget.ts';
 import type { Priority } from '../../src/upstream/rate/priority-queue.ts';
 import { openQuota, type Quota, type TrafficClass } from '../../src/upstream/rate/quota.ts';

@@ -1,7 +1,7 @@
 /** A client of a scripted or raw service, and the requests and records that the tests share. */
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
-import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeLog } from '../../src/kernel/telemetry/log.ts';
+import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import type { ExchangeRequest } from '../../src/upstream/http/exchange.ts';
 import {
   makeTransport,

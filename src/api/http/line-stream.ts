@@ -4,7 +4,7 @@ import { after } from '../../kernel/clock.ts';
 import { Failure, problemOf } from '../../kernel/errors.ts';
 import { chunksOf } from '../../kernel/http/body.ts';
 import { jsonText } from '../../kernel/json.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import { failureOf } from './problems.ts';
 
 export const NDJSON = 'application/x-ndjson';

@@ -8,7 +8,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isTooSlow, isUnavailable, logOutage, toDatabaseError } from '../../db/sqlstate.ts';
 import { Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import { problem } from '../../resources/results.ts';
 import type { Api } from '../deps.ts';
 import { schemaOf } from './schemas.ts';

@@ -9,7 +9,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { incomingOf, type TrustedProxies } from '../../kernel/http/trusted-proxies.ts';
 import { jsonText } from '../../kernel/json.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import {
   type AddressLimit,
   type Audit,

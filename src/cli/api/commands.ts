@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Schema } from '../../api/api.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { isObject, tryParseJson } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 import { callDaemon, type Method, pagesOf, type Remote, withQuery } from './remote.ts';
 import { printRows, shownText } from './table.ts';

@@ -1,6 +1,6 @@
 /** What the API answers, as lines of a terminal. */
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { cellText } from '../../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
 

@@ -12,7 +12,7 @@ import { type EmbeddedServer, openEmbedded } from '../../db/embedded/embedded.ts
 import { missingMigrations, refuseUnmigrated } from '../../db/migrate.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { requireDatabase } from '../installation.ts';
 
 interface Login {

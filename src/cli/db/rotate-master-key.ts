@@ -11,8 +11,8 @@ import {
 import { countOlderDaemons } from '../../db/leases.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { deleteUnreadable, makeEncryption, reencryptEndpoints } from '../../webhooks/webhooks.ts';
 import { withDatabase } from '../installation.ts';
 

@@ -9,8 +9,8 @@ import { parseConnection, urlForPrograms } from '../../db/connection/settings.ts
 import { migrate, missingMigrations } from '../../db/migrate.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 
 /** Of a login that existed. */
 const UNKNOWN = '…';

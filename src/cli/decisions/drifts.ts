@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import {
   CAUSES,
   drift,

@@ -1,6 +1,6 @@
 /** `tallyhook decisions`: undecided operations, whose outcome two owners decide. */
 import type { Command } from 'commander';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import type { decision } from '../../resources/operations/decision.ts';
 import { operation } from '../../resources/operations/operation.ts';
 import type { Shown } from '../../resources/resource.ts';

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { MOMENT_WORDS, type period, type periodClose } from '../../resources/ledger/period.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';

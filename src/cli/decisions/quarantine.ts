@@ -1,7 +1,7 @@
 /** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
 import type { Command } from 'commander';
 import { isId } from '../../kernel/ids.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { quarantined, type release } from '../../resources/operations/quarantine.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { holdFolder } from '../../db/folder-lock.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { makeLog, printLine } from '../../kernel/log.ts';
+import { makeLog, printLine } from '../../kernel/telemetry/log.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 
 export interface SandboxCommand {

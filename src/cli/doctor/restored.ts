@@ -11,7 +11,7 @@ import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
 import { isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, tryParseJson } from '../../kernel/json.ts';
-import { makeLog, printLine } from '../../kernel/log.ts';
+import { makeLog, printLine } from '../../kernel/telemetry/log.ts';
 import {
   findCurrent,
   insertUsedSinceBackup,

@@ -2,7 +2,7 @@
 import { isAddress } from '../../kernel/addresses.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import { explainWallet, instantOf } from '../../reports/reports.ts';
 import { sentenceOf } from '../../resources/ledger/drift-words.ts';
 import { explanation } from '../../resources/ledger/wallet.ts';

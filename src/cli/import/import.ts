@@ -8,7 +8,7 @@ import { basename } from 'node:path';
 import { pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { isObject, jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
-import { printLine } from '../../kernel/log.ts';
+import { printLine } from '../../kernel/telemetry/log.ts';
 import type { importRow } from '../../resources/operations/import.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { callDaemon, pagesOf, type Remote, sendFile, withQuery } from '../api/remote.ts';

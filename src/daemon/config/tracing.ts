@@ -3,7 +3,7 @@
  * daemon: `npm install @opentelemetry/sdk-node`. Each process has its own.
  */
 import { withDeadline } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 
 const FLUSH_MS = 5_000;
 /** Any of these asks for traces. */

@@ -2,7 +2,7 @@
  * The messages between a daemon and the process that sends its webhooks. That process reads no
  * settings of its own, so both always have the same.
  */
-import type { MetricsSnapshot } from '../../kernel/metrics.ts';
+import type { MetricsSnapshot } from '../../kernel/telemetry/metrics.ts';
 import type { WebhookSettings } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { KeyPair } from '../master-key.ts';

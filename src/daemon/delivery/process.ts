@@ -9,14 +9,14 @@ import { databaseClock } from '../../db/clock/clock.ts';
 import { connect, type Db } from '../../db/connect.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { makeIds } from '../../kernel/ids.ts';
-import { type Log, makeLog, printLine } from '../../kernel/log.ts';
+import { systemRandom } from '../../kernel/random.ts';
+import { type Log, makeLog, printLine } from '../../kernel/telemetry/log.ts';
 import {
   type Metrics,
   type MetricsSnapshot,
   makeMetrics,
   measurePools,
-} from '../../kernel/metrics.ts';
-import { systemRandom } from '../../kernel/random.ts';
+} from '../../kernel/telemetry/metrics.ts';
 import { makeOutbox } from '../../outbox/outbox.ts';
 import { fanOut, makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { startTracing } from '../config/tracing.ts';

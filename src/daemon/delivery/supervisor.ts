@@ -6,8 +6,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { after, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
-import type { Metrics, MetricsSnapshot } from '../../kernel/metrics.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
+import type { Metrics, MetricsSnapshot } from '../../kernel/telemetry/metrics.ts';
 import type { FromDelivery, Start, ToDelivery } from './messages.ts';
 
 interface Supervisor {

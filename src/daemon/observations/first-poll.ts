@@ -9,7 +9,7 @@ import type { WriteRoute } from '../../gateway/gateway.ts';
 import { addressKey, isAddress } from '../../kernel/addresses.ts';
 import { type Clock, monotonicMs, withDeadline } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import {
   listLastRecords,
   type Observer,

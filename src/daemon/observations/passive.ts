@@ -1,6 +1,6 @@
 /** Turns reads of apps through the gateway into passive observations, in the background. */
 import type { AnsweredRead } from '../../gateway/gateway.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Observer, TargetRef } from '../../observer/observer.ts';
 import { readToken, readWallet } from '../../upstream/upstream.ts';
 

@@ -5,7 +5,7 @@
  */
 import { createTask, type ScheduledTask, validate } from 'node-cron';
 import { Failure } from '../../kernel/errors.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Wake, WorkerName } from '../../kernel/workers.ts';
 
 export interface CronJob {

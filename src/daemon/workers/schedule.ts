@@ -6,8 +6,8 @@
  */
 import { isOutage, logOutage } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
-import { beginSeries, type Metrics } from '../../kernel/metrics.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
+import { beginSeries, type Metrics } from '../../kernel/telemetry/metrics.ts';
 import type { WorkerName } from '../../kernel/workers.ts';
 import type { WakeUps } from './wake-up.ts';
 

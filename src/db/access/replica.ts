@@ -3,7 +3,7 @@
  * everything that was committed when the read was asked for; else on the primary.
  */
 import { pause } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Db } from '../connect.ts';
 import { DatabaseError } from '../sqlstate.ts';
 

@@ -5,7 +5,7 @@
  */
 import { type Clock, type Instant, isoText, monotonicMs, uptimeMs } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Db } from '../connect.ts';
 import {
   type Correction,

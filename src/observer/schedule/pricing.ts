@@ -1,7 +1,7 @@
 /** The present price of a poll, from the targets and the budget that is left for them. */
 import type { Db, Queryable } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
+import type { Metrics } from '../../kernel/telemetry/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
 import { NEVER } from '../targets.ts';
 import {

@@ -14,7 +14,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
+import type { Metrics } from '../../kernel/telemetry/metrics.ts';
 import { type Kind, newOperation, type Operation } from '../operation.ts';
 import type { UnconfirmedIntents } from '../queue/expire.ts';
 import type { OperationsSettings } from '../settings.ts';

@@ -9,7 +9,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 import { after } from '../../kernel/clock.ts';
 import type { Refusal } from '../../kernel/http/server.ts';
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { ControlSurface } from '../control/http.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
 import { failure, internalError } from '../endpoints/errors.ts';

@@ -3,7 +3,7 @@
  * endpoint, the store. It runs synchronously, so requests are isolated from each other and a
  * response's changes are in the store before it is sent.
  */
-import type { Log } from '../../kernel/log.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
 import { absentAnswer, internalError, Refusal } from '../endpoints/errors.ts';
 import { maintenanceAnswer, maintenanceStatus } from '../endpoints/maintenance.ts';

@@ -4,7 +4,7 @@
  */
 import { wholeOf } from '../../kernel/amounts.ts';
 import { isObject, type Json, tryParseJson } from '../../kernel/json.ts';
-import { maskSecrets } from '../../kernel/log.ts';
+import { maskSecrets } from '../../kernel/telemetry/log.ts';
 import type { Answer } from '../http/exchange.ts';
 
 export type Envelope =

@@ -4,7 +4,7 @@
  * that the service answers are counted, because the ceiling may follow from them.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
+import type { Metrics } from '../../kernel/telemetry/metrics.ts';
 import type { RateSignal } from '../parse/outcome.ts';
 import { makePriorityQueue, type Priority } from './priority-queue.ts';
 import type { Quota, RateBounds, TrafficClass } from './quota.ts';

@@ -6,9 +6,9 @@
  */
 
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
 import { backoffMs, RETRY_AFTER_MAX_MS } from '../../kernel/retry.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
 
 import {
   ceilingOf,

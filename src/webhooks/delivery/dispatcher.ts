@@ -6,7 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { inSpan } from '../../kernel/spans.ts';
+import { inSpan } from '../../kernel/telemetry/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';

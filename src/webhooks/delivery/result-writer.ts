@@ -12,9 +12,9 @@
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText, pause } from '../../kernel/clock.ts';
 import { uuidOf } from '../../kernel/ids.ts';
-import type { Log } from '../../kernel/log.ts';
-import { beginSeries, type Metrics } from '../../kernel/metrics.ts';
 import type { Random } from '../../kernel/random.ts';
+import type { Log } from '../../kernel/telemetry/log.ts';
+import { beginSeries, type Metrics } from '../../kernel/telemetry/metrics.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/events.ts';

@@ -2,7 +2,7 @@
 import { search } from '../../../src/daemon/workers/search.ts';
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { acquireLease } from '../../../src/db/leases.ts';
-import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { makeMetrics } from '../../../src/kernel/telemetry/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
 import { listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
 import {

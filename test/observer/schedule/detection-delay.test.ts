@@ -4,7 +4,7 @@
  * η = bound / measured.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { type Policy, simulate } from './simulation.ts';
 
 const HOUR_S = 3_600;

@@ -1,7 +1,7 @@
 /** The rig of the reconciler with alerts; targets are polled once a minute at least. */
 import { registerDaemon } from '../../../src/db/leases.ts';
 import { isoText } from '../../../src/kernel/clock.ts';
-import { makeLog } from '../../../src/kernel/log.ts';
+import { makeLog } from '../../../src/kernel/telemetry/log.ts';
 import { type AlertSettings, makeAlerts } from '../../../src/reconciler/reconciler.ts';
 import { openRig } from '../rig.ts';
 

@@ -14,7 +14,7 @@
  * cores, so a busy machine makes everything slower.
  */
 import { Command, Option } from 'commander';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { type Figures, failuresOf, figuresOf, type Spread } from './figures.ts';
 import { runLoad } from './load.ts';

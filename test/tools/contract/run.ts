@@ -4,7 +4,7 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { request } from 'undici';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { problemText } from '../../../src/resources/faults.ts';
 import { makeService, type ServiceOptions } from './client/service.ts';
 import { type CheckResult, checkStatement } from './statement.ts';

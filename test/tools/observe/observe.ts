@@ -8,7 +8,7 @@
  */
 import { Command } from 'commander';
 import { monotonicMs } from '../../../src/kernel/clock.ts';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { openTemporaryServer, withVolatileDatabase } from '../../harness/temporary-server.ts';
 import { closeAll } from '../../upstream/rig.ts';
 import { runSimulation, type Simulation } from './run.ts';

@@ -5,7 +5,7 @@
  */
 import { isoText } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
-import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { makeMetrics } from '../../../src/kernel/telemetry/metrics.ts';
 import { expedite, targetName } from '../../../src/observer/observer.ts';
 import { findOperation, makeDecisions, NFT_KINDS } from '../../../src/operations/operations.ts';
 import { listDrifts, makeDrifts } from '../../../src/reconciler/reconciler.ts';

@@ -2,7 +2,7 @@
 import { must } from '../../../src/kernel/errors.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
-import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { makeMetrics } from '../../../src/kernel/telemetry/metrics.ts';
 import { listIncludedInOpenings } from '../../../src/ledger/ledger.ts';
 import {
   findOperation,

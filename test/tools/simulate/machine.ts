@@ -5,7 +5,7 @@
 import { type DatabaseClock, databaseClock } from '../../../src/db/clock/clock.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { countMachine, type Instant } from '../../../src/kernel/clock.ts';
-import { makeLog } from '../../../src/kernel/log.ts';
+import { makeLog } from '../../../src/kernel/telemetry/log.ts';
 import type { ManualClock } from '../../harness/manual-clock.ts';
 
 export interface Machine {

@@ -19,7 +19,7 @@
 import { Command } from 'commander';
 import { monotonicMs } from '../../../src/kernel/clock.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { openTemporaryServer, withVolatileDatabase } from '../../harness/temporary-server.ts';
 import { closeAll } from '../../upstream/rig.ts';
 import { type AsOf, compareAsOf } from './as-of.ts';

@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { connect } from '../../../src/db/connect.ts';
 import { monotonicMs, pause, systemClock } from '../../../src/kernel/clock.ts';
-import { printLine } from '../../../src/kernel/log.ts';
+import { printLine } from '../../../src/kernel/telemetry/log.ts';
 import { startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeApp } from '../../harness/app.ts';
 import { runCommand } from '../../harness/command.ts';

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from '@hono/zod-openapi';
+import { CsvError, parse } from 'csv-parse/sync';
 import type { Context } from 'hono';
-import { cellsOf } from '../../../kernel/csv.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
 import { jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
@@ -311,6 +311,18 @@ function csvReader(): ReadLine {
     const fields: Record<string, string> = Object.fromEntries(filled);
     return toRef({ kind: kindOf(fields), ...fields });
   });
+}
+
+/** The cells of a row; undefined when a quote is not closed or stands inside a cell. */
+function cellsOf(row: string): string[] | undefined {
+  if (!row.includes('"')) return row.split(',').map((cell) => cell.trim());
+  try {
+    const [cells] = parse(row, { record_delimiter: '\n', trim: true });
+    return cells;
+  } catch (error) {
+    if (error instanceof CsvError) return undefined;
+    throw error;
+  }
 }
 
 function readHeader(cells: string[] | undefined): string[] {
