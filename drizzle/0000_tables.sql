@@ -683,20 +683,35 @@ CREATE TABLE "tallyhook"."deliveries" (
 	"created_at" timestamptz(3) NOT NULL,
 	"endpoint_id" uuid NOT NULL,
 	"event_id" uuid NOT NULL,
-	"queued_at" timestamptz(3) NOT NULL,
-	"subject_seq" bigint NOT NULL,
-	"event_type" text NOT NULL,
-	"subject" text NOT NULL,
-	"due_at" timestamptz(3) NOT NULL,
+	"finished_at" timestamptz(3) NOT NULL,
+	"attempted_at" timestamptz(3),
+	"attempts" integer NOT NULL,
+	"fence" integer NOT NULL,
+	"duration_ms" integer,
+	"status" integer,
 	"state" text NOT NULL,
+	"event_type" text NOT NULL,
+	"response_body" text,
+	"response_headers" jsonb,
+	CONSTRAINT "deliveries_id_created_at_pk" PRIMARY KEY("id","created_at")
+) PARTITION BY RANGE ("created_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."pending_deliveries" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"endpoint_id" uuid NOT NULL,
+	"event_id" uuid NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"queued_at" timestamptz(3) NOT NULL,
+	"event_type" text NOT NULL,
+	"subject" text,
+	"subject_seq" bigint,
+	"due_at" timestamptz(3) NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"schedule_step" integer DEFAULT 0 NOT NULL,
 	"out_of_order" boolean DEFAULT false NOT NULL,
-	"lease_until" timestamptz(3),
 	"fence" integer DEFAULT 0 NOT NULL,
-	"finished_at" timestamptz(3),
-	CONSTRAINT "deliveries_id_created_at_pk" PRIMARY KEY("id","created_at")
-) PARTITION BY RANGE ("created_at");
+	"lease_until" timestamptz(3)
+);
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."replays" (
 	"id" text PRIMARY KEY NOT NULL,
@@ -877,10 +892,10 @@ CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at
 CREATE INDEX "attempt_minutes_by_time" ON "tallyhook"."attempt_minutes" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "attempts_by_time" ON "tallyhook"."attempts" USING btree ("at");--> statement-breakpoint
 CREATE UNIQUE INDEX "replays_running" ON "tallyhook"."replays" USING btree ("endpoint_id") WHERE state = 'running';--> statement-breakpoint
-CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint
 CREATE INDEX "deliveries_failed" ON "tallyhook"."deliveries" USING btree ("state","id") WHERE state in ('exhausted', 'cancelled');--> statement-breakpoint
-CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX "pending_deliveries_due" ON "tallyhook"."pending_deliveries" USING btree ("endpoint_id","due_at");--> statement-breakpoint
+CREATE INDEX "pending_deliveries_by_subject" ON "tallyhook"."pending_deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE subject is not null;--> statement-breakpoint
 CREATE INDEX "import_movements_account" ON "tallyhook"."import_movements" USING btree ("import_id","account","at");--> statement-breakpoint
 CREATE INDEX "import_rows_result" ON "tallyhook"."import_rows" USING btree ("result","import_id","n");--> statement-breakpoint
 CREATE INDEX "import_rows_identity" ON "tallyhook"."import_rows" USING btree ("identity") WHERE identity is not null;--> statement-breakpoint

@@ -80,11 +80,14 @@ alter table tallyhook.operations set (fillfactor = 80);
 --> statement-breakpoint
 alter table tallyhook.operation_effects set (fillfactor = 80);
 --> statement-breakpoint
+-- A claim of a delivery.
+alter table tallyhook.pending_deliveries set (fillfactor = 60);
+--> statement-breakpoint
 -- By default autovacuum waits until a fifth of a table is dead, which of a large one is never soon.
 do $$
 declare t text;
 begin
-  foreach t in array array['accounts', 'imports', 'import_rows', 'operations', 'operation_effects', 'subjects', 'targets', 'tokens', 'wallets']
+  foreach t in array array['accounts', 'imports', 'import_rows', 'operations', 'operation_effects', 'pending_deliveries', 'subjects', 'targets', 'tokens', 'wallets']
   loop
     execute format('alter table tallyhook.%I set (autovacuum_vacuum_scale_factor = 0.05,
       autovacuum_analyze_scale_factor = 0.05)', t);
@@ -535,7 +538,7 @@ alter table tallyhook.batches enable always trigger batches_chained;
 -- rows of other months, so that no insert fails.
 create function tallyhook.storage_of_partition(of_table text) returns text language sql immutable
 set search_path = pg_catalog, pg_temp as $$
-  select case when of_table in ('observations', 'deliveries')
+  select case when of_table = 'observations'
     then 'with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)' else '' end $$;
 --> statement-breakpoint
 do $$

@@ -11,7 +11,7 @@ grant insert, update on
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.waits, tallyhook.service_changes, tallyhook.poll_minutes, tallyhook.attempt_minutes,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.alerts,
-  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.replays,
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.pending_deliveries, tallyhook.replays,
   tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.observed_holders,
   tallyhook.report_files,
   tallyhook.fee_rules,
@@ -30,7 +30,7 @@ grant insert on
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
-  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.pending_deliveries, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings, tallyhook.observed_holders, tallyhook.alerts, tallyhook.replays, tallyhook.poll_minutes,
   tallyhook.attempt_minutes, tallyhook.imports, tallyhook.import_rows, tallyhook.import_movements to tallyhook_writer;
 --> statement-breakpoint

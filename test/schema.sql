@@ -128,18 +128,16 @@ create table tallyhook.deliveries (
   created_at timestamp(3) with time zone not null,
   endpoint_id uuid not null,
   event_id uuid not null,
-  queued_at timestamp(3) with time zone not null,
-  subject_seq bigint not null,
-  event_type text not null,
-  subject text not null,
-  due_at timestamp(3) with time zone not null,
+  finished_at timestamp(3) with time zone not null,
+  attempted_at timestamp(3) with time zone,
+  attempts integer not null,
+  fence integer not null,
+  duration_ms integer,
+  status integer,
   state text not null,
-  attempts integer not null default 0,
-  schedule_step integer not null default 0,
-  out_of_order boolean not null default false,
-  lease_until timestamp(3) with time zone,
-  fence integer not null default 0,
-  finished_at timestamp(3) with time zone
+  event_type text not null,
+  response_body text,
+  response_headers jsonb
 ) partition by RANGE (created_at);
 create table tallyhook.drift_actions (
   id bigint not null generated always as identity,
@@ -459,6 +457,22 @@ END) stored
 create table tallyhook.owners (
   name text not null
 );
+create table tallyhook.pending_deliveries (
+  id uuid not null,
+  endpoint_id uuid not null,
+  event_id uuid not null,
+  created_at timestamp(3) with time zone not null,
+  queued_at timestamp(3) with time zone not null,
+  event_type text not null,
+  subject text,
+  subject_seq bigint,
+  due_at timestamp(3) with time zone not null,
+  attempts integer not null default 0,
+  schedule_step integer not null default 0,
+  out_of_order boolean not null default false,
+  fence integer not null default 0,
+  lease_until timestamp(3) with time zone
+) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.period_actions (
   id bigint not null generated always as identity,
   period_id text not null,
@@ -825,6 +839,7 @@ alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.owners add constraint owners_are_named CHECK ((tallyhook.owner_key(name) <> ''::text));
 alter table tallyhook.owners add constraint owners_pkey PRIMARY KEY (name);
+alter table tallyhook.pending_deliveries add constraint pending_deliveries_pkey PRIMARY KEY (id);
 alter table tallyhook.period_actions add constraint period_actions_have_reasons CHECK (((action <> ALL (ARRAY['signed_off'::text, 'reopen_proposed'::text, 'reopened'::text])) OR (reason IS NOT NULL)));
 alter table tallyhook.period_actions add constraint period_actions_known CHECK ((action = ANY (ARRAY['closed'::text, 'signed_off'::text, 'signed'::text, 'reopen_proposed'::text, 'reopened'::text])));
 alter table tallyhook.period_actions add constraint period_actions_period_id_periods_id_fk FOREIGN KEY (period_id) REFERENCES tallyhook.periods(id);
@@ -883,8 +898,6 @@ CREATE UNIQUE INDEX approvals_once ON tallyhook.approvals USING btree (subject, 
 CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
 CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
-CREATE INDEX deliveries_by_subject ON ONLY tallyhook.deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (state = 'pending'::text);
-CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_id, due_at) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_failed ON ONLY tallyhook.deliveries USING btree (state, id) WHERE (state = ANY (ARRAY['exhausted'::text, 'cancelled'::text]));
 CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
 CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opened_at);
@@ -929,6 +942,8 @@ CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
 CREATE UNIQUE INDEX owners_once ON tallyhook.owners USING btree (tallyhook.owner_key(name));
+CREATE INDEX pending_deliveries_by_subject ON tallyhook.pending_deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (subject IS NOT NULL);
+CREATE INDEX pending_deliveries_due ON tallyhook.pending_deliveries USING btree (endpoint_id, due_at);
 CREATE INDEX period_actions_by_period ON tallyhook.period_actions USING btree (period_id, id);
 CREATE UNIQUE INDEX period_actions_ended_once ON tallyhook.period_actions USING btree (period_id, action) WHERE (action = ANY (ARRAY['closed'::text, 'signed'::text, 'reopened'::text]));
 CREATE INDEX periods_by_end ON tallyhook.periods USING btree (period_to);
@@ -1587,6 +1602,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body fab673d7cbe5e60ef71bdcf0b93ed7d5
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
 CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
@@ -1594,6 +1610,7 @@ CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUA
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
+CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
 CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE; -- body cb7fa6e50d7a1106108c02f731f9f8eb
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
 CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC' SET enable_seqscan TO 'off'; -- body 1bf7ddee391621d233eb1dc6cf578b51
@@ -1611,7 +1628,8 @@ CREATE OR REPLACE FUNCTION tallyhook.quarantine_releases_to_chain() RETURNS trig
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, last_operation text, last_send integer, queue_max integer) RETURNS TABLE(n integer, result text, open jsonb) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ead71a5e0617d7e97c84b4e14ab3a68b
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change() RETURNS trigger LANGUAGE plpgsql; -- body ddbb3f54fb0519157732cf42dac0491c
 CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF tallyhook.nft_movements LANGUAGE sql STABLE; -- body b98476c04f9e19cc0b9cbe11bc2eeefa
-CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 9a4cc23f319c7d87b44ad6f02e72a2b8
+CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body ebb4b3d7b10d49a68029664e5fdd5d96
+CREATE OR REPLACE FUNCTION tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamp with time zone, synced boolean) RETURNS SETOF uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body f0b79a42fd554fced1243a4561d6d97c
 CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS bytea LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off'; -- body aafa40b72225b175f6071fd0018b92b7
 CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 7be0331ecb0828d173482a7155f9d744
 CREATE OR REPLACE FUNCTION tallyhook.zone_or_default(time_zone text) RETURNS text LANGUAGE sql STABLE; -- body 28295351ad0fe9bccc262c0a01c5e4be
@@ -1959,10 +1977,12 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.claim_deliveries(jsonb,uuid[],uuid,integer,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.database_identity() to tallyhook_writer;
 grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
 grant execute on function tallyhook.day_of(timestamp with time zone,text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
+grant execute on function tallyhook.epoch_ms(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
@@ -1973,6 +1993,7 @@ grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone,boolean) to tallyhook_writer;
 grant execute on function tallyhook.zone_or_default(text) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
@@ -1996,7 +2017,7 @@ grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.day_balances to tallyhook_writer;
 grant insert, select on tallyhook.day_ends to tallyhook_writer;
 grant insert, select on tallyhook.decisions to tallyhook_writer;
-grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
 grant select on tallyhook.due_effects to tallyhook_writer;
@@ -2054,6 +2075,7 @@ grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
 grant insert, select on tallyhook.owners to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.pending_deliveries to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;
 grant insert, select on tallyhook.period_actions to tallyhook_writer;
 grant insert, select on tallyhook.periods to tallyhook_writer;

@@ -47,6 +47,12 @@ export function uuidOf(id: string): string {
   return id.slice(id.indexOf('_') + 1);
 }
 
+/** The first UUID that an id made then can have. */
+export function uuidAt(at: Instant): string {
+  const time = Math.max(0, Math.floor(at)).toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
+}
+
 /** Before every other one. */
 export const FIRST_UUID = '00000000-0000-0000-0000-000000000000';
 

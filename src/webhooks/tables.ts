@@ -1,6 +1,6 @@
 /**
- * Endpoints, the deliveries due to them, and every attempt. Deliveries and attempts are partitioned
- * by time and pruned by dropping partitions.
+ * Endpoints, the deliveries due to them and those that ended, and every attempt. What has ended is
+ * partitioned by time and pruned by dropping partitions.
  */
 import { instant, json, tallyhook } from '../db/columns.ts';
 import {
@@ -58,51 +58,77 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
 });
 
 /**
- * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index
+ * One event for one endpoint that is to be sent, until it ends: the row then moves to `deliveries`,
+ * and back when it is sent again. A claim writes only `lease_until` and `fence`, which no index
  * contains, so a claim is a heap-only update.
  */
-export const deliveries = tallyhook.table(
-  'deliveries',
+export const pendingDeliveries = tallyhook.table(
+  'pending_deliveries',
   {
     /** Derived from event and endpoint ids; sorts by time. Ids are without their prefixes. */
-    id: uuid().notNull(),
-    createdAt: instant('created_at').notNull(),
+    id: uuid().primaryKey(),
     endpointId: uuid('endpoint_id').notNull(),
     eventId: uuid('event_id').notNull(),
-    /** When it entered the queue, at first or by a requested retry. */
+    createdAt: instant('created_at').notNull(),
+    /** When it entered the queue, at first or again. */
     queuedAt: instant('queued_at').notNull(),
-    subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     eventType: text('event_type').notNull(),
-    subject: text().notNull(),
+    /** Of its event, if its endpoint is ordered when it is made; else its place in no order. */
+    subject: text(),
+    subjectSeq: bigint('subject_seq', { mode: 'bigint' }),
     // Last what a claim and a result change: an update logs a row from its first changed column.
     dueAt: instant('due_at').notNull(),
-    /**
-     * pending, delivered, exhausted or cancelled; pending under an unexpired lease is sending, and
-     * held while its endpoint is disabled.
-     */
-    state: text().notNull(),
     attempts: integer().notNull().default(0),
     /** Steps of the retry schedule used since `queued_at`; a throttled attempt uses none. */
     scheduleStep: integer('schedule_step').notNull().default(0),
     /** Later events of its subject no longer wait for it. */
     outOfOrder: boolean('out_of_order').notNull().default(false),
-    leaseUntil: instant('lease_until'),
     /** Fencing token: rises with every claim; a result with an older one changes nothing. */
     fence: integer().notNull().default(0),
-    finishedAt: instant('finished_at'),
+    /** Unexpired it is sending; else it is pending, or held while its endpoint is disabled. */
+    leaseUntil: instant('lease_until'),
   },
   (t) => [
-    primaryKey({ columns: [t.id, t.createdAt] }),
-    index('deliveries_due').on(t.endpointId, t.dueAt).where(sql`state = 'pending'`),
-    index('deliveries_by_endpoint').on(t.endpointId, t.id),
-    index('deliveries_failed').on(t.state, t.id).where(sql`state in ('exhausted', 'cancelled')`),
-    index('deliveries_by_subject')
+    index('pending_deliveries_due').on(t.endpointId, t.dueAt),
+    index('pending_deliveries_by_subject')
       .on(t.endpointId, t.subject, t.subjectSeq)
-      .where(sql`state = 'pending'`),
+      .where(sql`subject is not null`),
   ],
 );
 
-/** Append-only: every attempt and its response. */
+/** Deliveries that have ended. Subject and number are those of the event. */
+export const deliveries = tallyhook.table(
+  'deliveries',
+  {
+    id: uuid().notNull(),
+    createdAt: instant('created_at').notNull(),
+    endpointId: uuid('endpoint_id').notNull(),
+    eventId: uuid('event_id').notNull(),
+    finishedAt: instant('finished_at').notNull(),
+    /**
+     * When the first attempt began, if it delivered the event soon after it was recorded: all of
+     * that attempt is in this row, with `duration_ms` and what follows. Other attempts are rows.
+     */
+    attemptedAt: instant('attempted_at'),
+    attempts: integer().notNull(),
+    /** The last one, from which a delivery that is sent again goes on. */
+    fence: integer().notNull(),
+    durationMs: integer('duration_ms'),
+    status: integer(),
+    /** delivered, exhausted or cancelled. */
+    state: text().notNull(),
+    eventType: text('event_type').notNull(),
+    responseBody: text('response_body'),
+    responseHeaders: json('response_headers'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.id, t.createdAt] }),
+    index('deliveries_by_endpoint').on(t.endpointId, t.id),
+    index('deliveries_failed').on(t.state, t.id).where(sql`state in ('exhausted', 'cancelled')`),
+  ],
+);
+
+/** Append-only: the attempts that are not in the row of their delivery. */
 export const attempts = tallyhook.table(
   'attempts',
   {

@@ -1,6 +1,7 @@
 /** `GET /api/activity`: what happened in each step of the last hour, day or month. */
 import { expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
+import { uuidAt } from '../../src/kernel/ids.ts';
 import { countAttemptMinutes } from '../../src/webhooks/webhooks.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { useApi } from './rig.ts';
@@ -83,15 +84,19 @@ it('The attempts of each endpoint are counted by the minute, once, however often
   const made = await api.call('POST', '/api/endpoints', { body: { url: 'https://a.example' } });
   const { id } = made.body;
   const uuid = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`;
+  // What is delivered at once is in the row of its delivery, others have rows of their own.
   const put = async (n: number, agoMs: number, result: string, endpoint = id) => {
     const at = new Date(now - agoMs).toISOString();
+    const delivery = uuidAt(now - agoMs).replace(/.{17}$/, uuid(n).slice(-17));
+    const isInside = result === 'delivered';
     await sql`
-      insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-        subject_seq, state, due_at, queued_at)
-      values (${uuid(n)}, ${at}, substr(${endpoint}, 4)::uuid, ${uuid(1)}, 'endpoint.test',
-        'endpoint:1', ${n}, 'delivered', ${at}, ${at})`;
-    await sql`insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result)
-      values (${uuid(n)}, 1, ${at}, ${30 * n}, ${result})`;
+      insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, state,
+        attempts, fence, finished_at, attempted_at, duration_ms)
+      values (${delivery}, ${at}, substr(${endpoint}, 4)::uuid, ${uuid(1)}, 'endpoint.test',
+        'delivered', 1, 1, ${at}, ${isInside ? at : null}, ${isInside ? 30 * n : null})`;
+    if (!isInside)
+      await sql`insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result)
+        values (${delivery}, 1, ${at}, ${30 * n}, ${result})`;
   };
   const countAll = async () => {
     while (await countAttemptMinutes(api.db, now));

@@ -156,8 +156,12 @@ describe('An endpoint', () => {
     await api.call('POST', `/api/endpoints/${id}/test`);
     const { sql } = api.database.owner;
     const [delivery] = await sql<{ id: string }[]>`
-      update tallyhook.deliveries set state = 'exhausted'
-      where 'ep_' || endpoint_id = ${id} returning 'dlv_' || id as id`;
+      with gone as (
+        delete from tallyhook.pending_deliveries where 'ep_' || endpoint_id = ${id} returning *)
+      insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, state,
+        attempts, fence, finished_at)
+      select id, created_at, endpoint_id, event_id, event_type, 'exhausted', 1, fence, now()
+      from gone returning 'dlv_' || id as id`;
     await sql`
       update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${id}`;
     expect(await counts()).toEqual([[id], [delivery?.id]]);

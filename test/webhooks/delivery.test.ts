@@ -168,9 +168,9 @@ it.each([
   await rig.deliver();
   const { sql } = rig.database.db;
   const [row] = await sql`
-    select attempts, schedule_step, state from tallyhook.deliveries
+    select attempts, state from tallyhook.deliveries
     where 'ep_' || endpoint_id = ${endpoint.id}`;
-  expect(row).toEqual({ attempts: 2, scheduleStep: 1, state: 'delivered' });
+  expect(row).toEqual({ attempts: 2, state: 'delivered' });
 });
 
 it('Retry-After pauses all deliveries of the endpoint', async () => {
@@ -356,9 +356,8 @@ it('A group of results can be stored again after the response to its commit was 
     responseBody: '',
     responseHeaders: null,
   };
-  const updates = (await rig.deliveriesOf(endpoint.id)).map(({ id, createdAt }) => ({
+  const updates = (await rig.deliveriesOf(endpoint.id)).map(({ id }) => ({
     id,
-    createdAt,
     fence: 0,
     attempt,
     state: 'pending' as const,

@@ -36,8 +36,13 @@ const allOf = (endpointId: string) => ({
 
 async function setState(endpointId: string, state: string): Promise<void> {
   await rig.database.db.sql`
-    update tallyhook.deliveries set state = ${state}, finished_at = now()
-    where 'ep_' || endpoint_id = ${endpointId}`;
+    with gone as (
+      delete from tallyhook.pending_deliveries
+      where 'ep_' || endpoint_id = ${endpointId} returning *)
+    insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, state,
+      attempts, fence, finished_at)
+    select id, created_at, endpoint_id, event_id, event_type, ${state}, attempts, fence, now()
+    from gone`;
 }
 
 const statesOf = async (endpointId: string) =>
@@ -124,10 +129,10 @@ describe('A replay', () => {
     await Promise.all([runPages(), runPages(other)]);
     const done = await rig.webhooks.getReplay(id);
     expect(done).toMatchObject({ state: 'done', queued: 1_200 });
-    const states = await db.sql<{ state: string; n: number }[]>`
-      select state, count(*)::int as n from tallyhook.deliveries
-      where 'ep_' || endpoint_id = ${endpoint.id} group by state`;
-    expect(states).toEqual([{ state: 'pending', n: 1_200 }]);
+    const [pending] = await db.sql<{ n: number }[]>`
+      select count(*)::int as n from tallyhook.pending_deliveries
+      where 'ep_' || endpoint_id = ${endpoint.id}`;
+    expect(pending?.n).toBe(1_200);
   });
 
   it('waits while its endpoint is disabled, and ends with the endpoint', async () => {

@@ -1,14 +1,16 @@
 /** Deliveries and their attempts for people: lists, requested retries, the backlog, and expiry. */
 import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { isId, uuidOf } from '../../kernel/ids.ts';
+import { isId, uuidAt, uuidOf } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { attempt, delivery, deliveryDetail } from '../../resources/delivery/delivery.ts';
 import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';
-import { activeEndpoints, planByIndex } from './queue.ts';
+import { deliveries, pendingDeliveries } from '../tables.ts';
+import { activeEndpoints, endGone, planByIndex, queueAgain } from './queue.ts';
 
 type Delivery = Row<typeof delivery>;
 type Detail = Row<typeof deliveryDetail>;
@@ -53,17 +55,7 @@ export function makeDeliveries({ db, peopleDb, clock, emit }: DeliveriesDeps) {
      */
     async retryDelivery(id: string): Promise<Delivery> {
       await getDelivery(id);
-      const now = isoText(clock.now());
-      const rows = await peopleDb.sql<{ id: string }[]>`
-        update tallyhook.deliveries d set state = 'pending', due_at = ${now}, queued_at = ${now},
-          schedule_step = 0, out_of_order = d.out_of_order or d.state <> 'pending',
-          finished_at = null, lease_until = null
-        from tallyhook.endpoints p
-        where d.id = ${uuidOf(id)} and p.id = 'ep_' || d.endpoint_id
-          and p.state = 'enabled' and p.deleted_at is null
-          and (d.lease_until is null or d.lease_until <= ${now})
-        returning d.id`;
-      if (rows.length > 0) return getDelivery(id);
+      if (await peopleDb.begin((tx) => retry(tx, id, clock.now()))) return getDelivery(id);
       throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
     },
 
@@ -97,19 +89,51 @@ export function makeDeliveries({ db, peopleDb, clock, emit }: DeliveriesDeps) {
   };
 }
 
+async function retry(tx: Tx, id: string, now: Instant): Promise<boolean> {
+  const { sql } = tx;
+  const isReady = sql`p.id = 'ep_' || d.endpoint_id and p.state = 'enabled'
+    and p.deleted_at is null`;
+  const pending = await sql`
+    update tallyhook.pending_deliveries d set due_at = ${isoText(now)},
+      queued_at = ${isoText(now)}, schedule_step = 0, lease_until = null
+    from tallyhook.endpoints p
+    where d.id = ${uuidOf(id)} and ${isReady}
+      and (d.lease_until is null or d.lease_until <= ${isoText(now)})
+    returning d.id`;
+  if (pending.length > 0) return true;
+  const ended = await sql`
+    with gone as (
+      delete from tallyhook.deliveries d using tallyhook.endpoints p
+      where d.id = ${uuidOf(id)} and ${isReady} returning ${columnsOf(sql, deliveries, 'd')}
+    ), ${queueAgain(tx, now)}
+    select id from again`;
+  return ended.length > 0;
+}
+
 function isHeld({ sql }: Pick<Queryable, 'sql'>) {
   return sql`endpoint_id in (
     select substr(p.id, 4)::uuid from tallyhook.endpoints p
     where p.state = 'disabled' and p.deleted_at is null)`;
 }
 
-function columns({ sql }: Queryable, now: Instant) {
-  const state = sql`case when state <> 'pending' then state
-      when lease_until > ${isoText(now)} then 'sending'
-      when ${isHeld({ sql })} then 'held' else state end`;
-  return sql`'dlv_' || id as id, 'ep_' || endpoint_id as endpoint_id,
-    'evt_' || event_id as event_id, event_type, subject, subject_seq, ${state} as state,
-    case when ${state} = 'pending' then due_at end as due_at, attempts, created_at, finished_at`;
+/** The same columns of those that are pending and of those that have ended. */
+function listedOf({ sql }: Queryable, now: Instant) {
+  const state = sql`case when lease_until > ${isoText(now)} then 'sending'
+      when ${isHeld({ sql })} then 'held' else 'pending' end`;
+  const common = sql`id, endpoint_id, event_id, event_type, attempts, created_at`;
+  return {
+    pending: sql`${common}, ${state} as state,
+      case when ${state} = 'pending' then due_at end as due_at,
+      null::timestamptz as finished_at`,
+    ended: sql`${common}, state, null::timestamptz as due_at, finished_at`,
+  };
+}
+
+/** What is shown of the rows `d`, with the subject of their event `e`. */
+function shown({ sql }: Queryable) {
+  return sql`'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id,
+    'evt_' || d.event_id as event_id, d.event_type, e.subject, e.subject_seq, d.state, d.due_at,
+    d.attempts, d.created_at, d.finished_at`;
 }
 
 export async function listDeliveries(
@@ -121,33 +145,42 @@ export async function listDeliveries(
 ): Promise<Delivery[]> {
   const { sql } = db;
   const { endpointId, eventId, eventType, state, since, until } = filter;
-  const stored = state === 'sending' || state === 'held' ? 'pending' : state;
   // Delivery ids begin with the time in their event's id, so a range finds those of one event.
   const time = eventId?.slice(4, 18);
   // A range, and its order: else the planner may walk over all deliveries to find those of one.
   const endpoint = endpointId && uuidOf(endpointId);
   const [first, last] = ['000-0000-000000000000', 'fff-ffff-ffffffffffff'];
+  const page = sql`
+    ${before ? sql`and d.id < ${uuidOf(before)}` : sql``}
+    ${endpoint ? sql`and d.endpoint_id between ${endpoint} and ${endpoint}` : sql``}
+    ${time ? sql`and d.id between ${`${time}7${first}`} and ${`${time}7${last}`}` : sql``}
+    ${eventId ? sql`and event_id = ${uuidOf(eventId)}` : sql``}
+    ${eventType ? sql`and event_type = ${eventType}` : sql``}
+    ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}
+    ${until === undefined ? sql`` : sql`and created_at < ${isoText(until)}`}`;
+  const { pending, ended } = listedOf(db, now);
+  const isPending = state && PENDING.has(state);
   return sql<Delivery[]>`
-    select ${columns(db, now)} from tallyhook.deliveries d
-    where true
-      ${before ? sql`and d.id < ${uuidOf(before)}` : sql``}
-      ${endpoint ? sql`and d.endpoint_id between ${endpoint} and ${endpoint}` : sql``}
-      ${time ? sql`and d.id between ${`${time}7${first}`} and ${`${time}7${last}`}` : sql``}
-      ${eventId ? sql`and event_id = ${uuidOf(eventId)}` : sql``}
-      ${eventType ? sql`and event_type = ${eventType}` : sql``}
-      ${stored ? ofState(db, stored) : sql``}
-      ${state === 'sending' ? sql`and lease_until > ${isoText(now)}` : sql``}
-      ${state === 'pending' ? sql`and not ${isHeld(db)}` : sql``}
-      ${state === 'held' ? sql`and ${isHeld(db)}` : sql``}
-      ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}
-      ${until === undefined ? sql`` : sql`and created_at < ${isoText(until)}`}
-    order by ${endpoint ? sql`d.endpoint_id desc,` : sql``} d.id desc limit ${limit}`;
+    select ${shown(db)} from (
+      (select ${pending} from tallyhook.pending_deliveries d
+        where ${state === undefined || isPending === true} ${page}
+          ${state === 'sending' ? sql`and lease_until > ${isoText(now)}` : sql``}
+          ${state === 'pending' ? sql`and not ${isHeld(db)}` : sql``}
+          ${state === 'held' ? sql`and ${isHeld(db)}` : sql``}
+        order by d.id desc limit ${limit})
+      union all
+      (select ${ended} from tallyhook.deliveries d
+        where ${isPending !== true} ${page} ${state && !isPending ? ofState(db, state) : sql``}
+        order by ${endpoint ? sql`d.endpoint_id desc,` : sql``} d.id desc limit ${limit})
+    ) d left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+    order by d.id desc limit ${limit}`;
 }
 
-/** The states of few deliveries are literals, so that a generic plan can use their indexes too. */
+const PENDING = new Set(['pending', 'held', 'sending']);
+
+/** The states of few deliveries are literals, so that a generic plan can use their index too. */
 function ofState({ sql }: Queryable, state: string) {
   const rare = {
-    pending: sql`and state = 'pending'`,
     exhausted: sql`and state = 'exhausted'`,
     cancelled: sql`and state = 'cancelled'`,
   };
@@ -159,11 +192,15 @@ export async function findDelivery(
   id: string,
   now: Instant,
 ): Promise<Detail | undefined> {
+  const { pending, ended } = listedOf(db, now);
   const rows = await db.sql<Detail[]>`
-    select ${columns(db, now)},
-      (select tallyhook.event_body(e) from tallyhook.events e
-       where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as request_body
-    from tallyhook.deliveries where deliveries.id = ${uuidOf(id)} limit 1`;
+    select ${shown(db)}, tallyhook.event_body(e) as request_body
+    from (
+      select ${pending} from tallyhook.pending_deliveries where id = ${uuidOf(id)}
+      union all
+      select ${ended} from tallyhook.deliveries where id = ${uuidOf(id)}
+    ) d left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+    limit 1`;
   return rows[0];
 }
 
@@ -172,10 +209,13 @@ export async function listAttempts(
   deliveryId: string,
   limit: number,
 ): Promise<Attempt[]> {
+  const id = uuidOf(deliveryId);
   return db.sql<Attempt[]>`
-    select n, at, duration_ms, result, status, error,
-      response_body, response_headers
-    from tallyhook.attempts where delivery_id = ${uuidOf(deliveryId)}
+    select n, at, duration_ms, result, status, error, response_body, response_headers
+    from tallyhook.attempts where delivery_id = ${id}
+    union all
+    select 1, attempted_at, duration_ms, 'delivered', status, null, response_body, response_headers
+    from tallyhook.deliveries where id = ${id} and attempted_at is not null
     order by n, at limit ${limit}`;
 }
 
@@ -188,14 +228,14 @@ export async function countPending(
   max: number,
 ): Promise<{ waiting: number; since: Instant | null }> {
   const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
-    with ${activeEndpoints(db, '')}
+    with ${activeEndpoints(db)}
     select count(*)::int as waiting, min(queued_at) as since from (
       select d.queued_at
       from active a
       join tallyhook.endpoints p on p.id = 'ep_' || a.endpoint_id and p.state = 'enabled'
       cross join lateral (
-        select queued_at from tallyhook.deliveries
-        where endpoint_id = a.endpoint_id and state = 'pending' limit ${max}) d
+        select queued_at from tallyhook.pending_deliveries
+        where endpoint_id = a.endpoint_id limit ${max}) d
       limit ${max}) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }
@@ -226,13 +266,14 @@ async function exhaustBefore(
 ): Promise<ExpiredDelivery[]> {
   await planByIndex(tx);
   return tx.sql<ExpiredDelivery[]>`
-    update tallyhook.deliveries d
-    set state = 'exhausted', finished_at = ${isoText(now)}, lease_until = null
-    from (select c.created_at, c.id, p.url
-      from tallyhook.deliveries c join tallyhook.endpoints p on p.id = 'ep_' || c.endpoint_id
-      where c.created_at < ${isoText(before)} and c.state = 'pending'
-      limit ${limit} for update of c skip locked) c
-    where d.created_at = c.created_at and d.id = c.id
-    returning 'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id, c.url,
-      'evt_' || d.event_id as event_id, d.event_type, d.attempts`;
+    with gone as (
+      delete from tallyhook.pending_deliveries d using (
+        select c.id from tallyhook.pending_deliveries c
+        where c.id < ${uuidAt(before)} and c.created_at < ${isoText(before)}
+        order by c.id limit ${limit} for update skip locked) c
+      where d.id = c.id returning ${columnsOf(tx.sql, pendingDeliveries, 'd')}
+    ), ended as (${endGone(tx, 'exhausted', now)})
+    select 'dlv_' || d.id as id, p.id as endpoint_id, p.url, 'evt_' || d.event_id as event_id,
+      d.event_type, d.attempts
+    from gone d join tallyhook.endpoints p on p.id = 'ep_' || d.endpoint_id`;
 }

@@ -1,31 +1,24 @@
 /**
- * The dispatcher finds endpoints with due deliveries (rounds.ts), claims a share of each in one
- * transaction, and passes them to the sender. A pass does not wait for sends, and no transaction is
- * open during one. Daemons run passes concurrently; each claims what no other has claimed.
+ * The dispatcher claims a share of the due deliveries of each endpoint, and passes them to the
+ * sender. The statement that claims also examines which endpoints have more (rounds.ts), for the
+ * next claim. A pass does not wait for sends, and no transaction is open during one. Daemons run
+ * passes concurrently; each claims what no other has claimed.
  */
-import type { Tx } from '../../db/connect.ts';
 import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { inSpan } from '../../kernel/telemetry/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
-import type { WebhookSettings } from '../settings.ts';
 import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
 import type { RequestBuilder } from './http/request.ts';
-import { inFlightMax, rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
+import { rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
 import {
   type ActiveEndpoint,
-  type ActivePage,
-  type ClaimedDelivery,
-  type ClaimedEndpoint,
+  type Claims,
   cancelDeliveries,
-  claim,
-  claimInOrder,
+  claimDeliveries,
   type Job,
-  listActive,
-  listActiveOf,
-  lockEndpoints,
-  planClaims,
-  saveRateUsage,
+  planByIndex,
+  type Quota,
 } from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
 import { Rounds } from './rounds.ts';
@@ -44,11 +37,6 @@ export interface Pass {
   nextDueAt?: Instant;
 }
 
-interface Share {
-  endpointId: string;
-  n: number;
-}
-
 /** Endpoints examined, and deliveries cancelled per endpoint, in one pass. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
@@ -59,6 +47,15 @@ const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
 
+const NO_BODY = Buffer.alloc(0);
+
+interface Claim extends Claims {
+  /** Of the examined endpoints, those whose first delivery may be sent now. */
+  ready: ActiveEndpoint[];
+  /** The endpoints that had a quota, as they were known. */
+  tried: ReadonlyMap<string, Quota['endpoint']>;
+}
+
 export class Dispatcher {
   private readonly deps: DispatcherDeps;
   private readonly sender: Sender;
@@ -66,6 +63,8 @@ export class Dispatcher {
   private readonly rounds = new Rounds();
   /** The last endpoint claimed from. */
   private lastServed = '';
+  /** The endpoints of the last pages, as they were examined last. */
+  private readonly examined = new Map<string, ActiveEndpoint>();
   /** Ready endpoints without capacity in the last pass; empty: the daemon itself had none. */
   private starved: readonly ActiveEndpoint[] | undefined;
 
@@ -93,73 +92,122 @@ export class Dispatcher {
       return { claimed: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
     const inRound = this.rounds.isDue(now);
-    const pass = await this.deps.db.begin(async (tx) => {
-      await planClaims(tx);
-      const examined = await this.examine(tx, inRound, now);
-      return {
-        ...examined,
-        ...(await this.claimShares(tx, examined.active, capacity, now, signal)),
-      };
+    let claims = await this.claim(this.candidates(now), capacity, inRound, now);
+    // What the examination has found is claimed at once, if nothing else was.
+    const found = claims.jobs.length === 0 ? untriedOf(claims) : [];
+    if (found.length > 0) claims = await this.claim(found, capacity, inRound, now);
+    if (inRound) this.rounds.advance(claims, now);
+    return this.passOf(claims, inRound, now, signal);
+  }
+
+  /**
+   * Ready endpoints; or else those served lately, any of which may have got a delivery since: the
+   * first one after a pause is claimed without a search for it.
+   */
+  private candidates(now: Instant): ActiveEndpoint[] {
+    const known = [...this.examined.values()];
+    const ready = known.filter((endpoint) => isReady(endpoint, now));
+    if (ready.length > 0) return ready;
+    return known.filter((endpoint) => (mayReceiveAt(endpoint) ?? NEVER) <= now);
+  }
+
+  private async claim(
+    candidates: readonly ActiveEndpoint[],
+    capacity: number,
+    inRound: boolean,
+    now: Instant,
+  ): Promise<Claim> {
+    const { db, settings } = this.deps;
+    const served = this.sender.servedSince(now - SERVED_MS);
+    const quotas = this.quotasOf(candidates, capacity, now);
+    const claims = await db.single((q) =>
+      claimDeliveries(q, {
+        quotas,
+        served: inRound ? undefined : roundRobin(served, this.lastServed, EXAMINED_MAX).map(idOf),
+        after: this.rounds.after,
+        limit: EXAMINED_MAX,
+        now,
+        leaseUntil: now + settings.send.deadlineMs + settings.leaseMarginMs,
+      }),
+    );
+    this.lastServed = quotas.at(-1)?.endpoint.endpointId ?? this.lastServed;
+    this.remember(claims.active, served.map(idOf));
+    this.accept(claims.jobs, now);
+    const tried = new Map(quotas.map(({ endpoint }) => [endpoint.endpointId, endpoint]));
+    return { ...claims, ready: claims.active.filter((each) => isReady(each, now)), tried };
+  }
+
+  private quotasOf(candidates: readonly ActiveEndpoint[], capacity: number, now: Instant): Quota[] {
+    const shares = this.sender.capacities(
+      roundRobin(candidates, this.lastServed, candidates.length),
+    );
+    const withCapacity = shares.filter(({ n }) => n > 0);
+    const chosen = roundRobin(withCapacity, this.lastServed, capacity);
+    const each = shareEvenly(
+      chosen.map(({ n }) => n),
+      capacity,
+    );
+    const byId = new Map(candidates.map((endpoint) => [endpoint.endpointId, endpoint]));
+    return chosen.flatMap(({ endpointId }, i) => {
+      const endpoint = byId.get(endpointId);
+      return endpoint ? [quotaOf(endpoint, each[i] ?? 0, now)] : [];
     });
-    const { active, ready, chosen, jobs, resumesAt } = pass;
-    if (inRound) this.rounds.advance(pass, now);
-    this.starved = chosen.length === 0 && ready.length > 0 ? ready : undefined;
-    this.lastServed = chosen.at(-1)?.endpointId ?? this.lastServed;
+  }
+
+  /** Endpoints that are served keep their place: one without a pending delivery is not examined. */
+  private remember(active: readonly ActiveEndpoint[], served: readonly string[]): void {
+    const known = served.flatMap((id) => this.examined.get(id) ?? []);
+    this.examined.clear();
+    for (const endpoint of known)
+      this.examined.set(endpoint.endpointId, { ...endpoint, firstDueAt: null });
+    for (const endpoint of active) this.examined.set(endpoint.endpointId, endpoint);
+  }
+
+  private accept(jobs: readonly Job[], now: Instant): void {
     this.sender.accept(jobs.filter(({ delivery }) => delivery.body !== null));
     // Events that have been pruned cannot be sent.
     for (const job of jobs.filter(({ delivery }) => delivery.body === null))
       this.resultWriter.add({ job, startedAt: now, endedAt: now, response: undefined });
-    const more = jobs.length + pass.deferred > 0 || pass.cancelled || pass.next !== '';
-    if (more) return { claimed: jobs.length, more };
+  }
+
+  private async passOf(
+    claims: Claim,
+    inRound: boolean,
+    now: Instant,
+    signal?: AbortSignal,
+  ): Promise<Pass> {
+    const { jobs, active, ready, deferred, next, resumesAt } = claims;
+    // Between rounds what is to be cancelled waits.
+    const cancelled = inRound ? active.filter((each) => cancelledBefore(each, now)) : [];
+    for (const endpoint of cancelled) if (!signal?.aborted) await this.cancel(endpoint, now);
+    const hasCapacity = this.hasCapacityFor(ready);
+    this.starved = ready.length > 0 && !hasCapacity ? ready : undefined;
+    const left = hasCapacity && (jobs.length > 0 || untriedOf(claims).length > 0);
+    const claimed = jobs.length;
+    if (left || deferred > 0 || cancelled.length > 0 || next !== '') return { claimed, more: true };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
-    const next = Math.min(
+    const nextAt = Math.min(
       nextDueAt(active, now),
       resumesAt ?? NEVER,
       ready.length > 0 ? now + RECHECK_MS : NEVER,
       inRound ? NEVER : this.rounds.nextAt,
     );
-    return { claimed: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
+    return { claimed, more: false, ...(nextAt === NEVER ? {} : { nextDueAt: nextAt }) };
   }
 
-  private async examine(tx: Tx, inRound: boolean, now: Instant): Promise<ActivePage> {
-    if (inRound) return listActive(tx, now, this.rounds.after, EXAMINED_MAX);
-    const served = roundRobin(
-      this.sender.servedSince(now - SERVED_MS),
-      this.lastServed,
-      EXAMINED_MAX,
-    );
-    const page = await listActiveOf(
-      tx,
-      now,
-      served.map(({ endpointId }) => endpointId),
-    );
-    // What is to be cancelled waits for a round.
-    return {
-      ...page,
-      active: page.active.filter((each) => cancelledBefore(each, now) === undefined),
-    };
+  private hasCapacityFor(endpoints: readonly ActiveEndpoint[]): boolean {
+    if (endpoints.length === 0 || this.sender.capacity() === 0) return false;
+    return this.sender.capacities(endpoints).some(({ n }) => n > 0);
   }
 
-  private async claimShares(
-    tx: Tx,
-    active: readonly ActiveEndpoint[],
-    capacity: number,
-    now: Instant,
-    signal?: AbortSignal,
-  ) {
-    const cancelled = active.flatMap((endpoint) => {
-      const before = cancelledBefore(endpoint, now);
-      return before === undefined ? [] : [{ endpointId: endpoint.endpointId, before }];
+  private async cancel(endpoint: ActiveEndpoint, now: Instant): Promise<void> {
+    const { endpointId } = endpoint;
+    const before = cancelledBefore(endpoint, now) ?? now;
+    await this.deps.db.begin(async (tx) => {
+      await planByIndex(tx);
+      const n = await cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
+      if (n < CANCELLED_MAX) await endSkip(tx.orm, endpointId);
     });
-    for (const { endpointId, before } of cancelled)
-      if (!signal?.aborted) await cancel(tx, endpointId, before, now);
-    const ready = active.filter((endpoint) => (readyAt(endpoint) ?? NEVER) <= now);
-    const shares = this.sender.capacities(roundRobin(ready, this.lastServed, ready.length));
-    const withCapacity = shares.filter(({ n }) => n > 0);
-    const chosen = roundRobin(withCapacity, this.lastServed, capacity);
-    const claimed =
-      chosen.length > 0 ? await this.claim(tx, chosen, capacity, now) : { jobs: [], deferred: 0 };
-    return { ready, chosen, cancelled: cancelled.length > 0, ...claimed };
   }
 
   /**
@@ -181,54 +229,17 @@ export class Dispatcher {
   /** Asks for a pass once there is capacity that the last pass lacked. */
   private wakeStarved(): void {
     const { starved } = this;
-    if (!starved || this.sender.capacity() === 0) return;
-    if (starved.length > 0 && !this.sender.capacities(starved).some(({ n }) => n > 0)) return;
+    if (!starved) return;
+    if (starved.length > 0 ? !this.hasCapacityFor(starved) : this.sender.capacity() === 0) return;
     this.starved = undefined;
     this.deps.wake();
-  }
-
-  private async claim(
-    tx: Tx,
-    chosen: readonly Share[],
-    capacity: number,
-    now: Instant,
-  ): Promise<{ jobs: Job[]; deferred: number }> {
-    const { settings, daemons } = this.deps;
-    const leaseUntil = now + settings.send.deadlineMs + settings.leaseMarginMs;
-    const shares = shareEvenly(
-      chosen.map(({ n }) => n),
-      capacity,
-    );
-    const shareOf = new Map(chosen.map(({ endpointId }, i) => [endpointId, shares[i] ?? 0]));
-    const endpoints = await lockEndpoints(tx, [...shareOf.keys()], now);
-    const quotas = endpoints.map((endpoint) => {
-      const { endpointId, ordered } = endpoint;
-      const share = shareOf.get(endpointId) ?? 0;
-      return { endpointId, ordered, n: quotaOf(endpoint, share, now, settings, daemons()) };
-    });
-    const unordered = quotas.filter((q) => !q.ordered && q.n > 0);
-    const ordered = quotas.filter((q) => q.ordered && q.n > 0);
-    const claims = unordered.length > 0 ? await claim(tx, unordered, now, leaseUntil) : [];
-    let deferred = 0;
-    if (ordered.length > 0) {
-      const inOrder = await claimInOrder(tx, ordered, now, leaseUntil);
-      deferred = inOrder.deferred;
-      claims.push(...inOrder.claims);
-    }
-    await saveRateUsage(tx, rateUsageAfter(endpoints, claims, now));
-    const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
-    const jobs = claims.flatMap((delivery) => {
-      const endpoint = byId.get(delivery.endpointId);
-      return endpoint ? [{ delivery, endpoint, leaseUntil }] : [];
-    });
-    return { jobs, deferred };
   }
 
   private async send(job: Job, startedAt: Instant): Promise<AttemptResponse> {
     const { requests, client, log } = this.deps;
     const { delivery, endpoint } = job;
     try {
-      const event = { id: delivery.eventId, body: delivery.body ?? '' };
+      const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
       const request = requests.build(endpoint, event, startedAt);
       const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
       const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
@@ -257,50 +268,48 @@ function cancelledBefore({ state, skipBefore }: ActiveEndpoint, now: Instant) {
   return state === 'deleted' ? now : (skipBefore ?? undefined);
 }
 
-async function cancel(tx: Tx, endpointId: string, before: Instant, now: Instant): Promise<void> {
-  const n = await cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
-  if (n < CANCELLED_MAX) await endSkip(tx.orm, endpointId);
+/** When an endpoint may receive the next delivery; undefined when it may receive none. */
+function mayReceiveAt(endpoint: ActiveEndpoint): Instant | undefined {
+  const { state, ratePerS, rateUsedUntil, skipBefore } = endpoint;
+  if (state !== 'enabled' || skipBefore !== null) return undefined;
+  return ratePerS === null ? 0 : rateFreeAt(rateUsedUntil, ratePerS);
 }
 
 /** When the next delivery of an endpoint may be sent; undefined when none may. */
 function readyAt(endpoint: ActiveEndpoint): Instant | undefined {
-  const { state, firstDueAt, ratePerS, rateUsedUntil, skipBefore } = endpoint;
-  if (state !== 'enabled' || firstDueAt === null || skipBefore !== null) return undefined;
-  const rateAt = ratePerS === null ? 0 : rateFreeAt(rateUsedUntil, ratePerS);
-  return Math.max(firstDueAt, rateAt);
+  const freeAt = mayReceiveAt(endpoint);
+  const { firstDueAt } = endpoint;
+  return freeAt === undefined || firstDueAt === null ? undefined : Math.max(firstDueAt, freeAt);
 }
+
+function isReady(endpoint: ActiveEndpoint, now: Instant): boolean {
+  return (readyAt(endpoint) ?? NEVER) <= now;
+}
+
+/** Ready endpoints that had no quota, or one by what is out of date. */
+function untriedOf({ ready, tried }: Claim): ActiveEndpoint[] {
+  return ready.filter((endpoint) => {
+    const before = tried.get(endpoint.endpointId);
+    return before === undefined || AS_EXAMINED.some((key) => before[key] !== endpoint[key]);
+  });
+}
+
+/** What must be as it was examined for a claim. */
+const AS_EXAMINED = ['ordered', 'ratePerS', 'rateUsedUntil', 'consecutiveFailures'] as const;
 
 function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
   const later = active.flatMap((endpoint) => readyAt(endpoint) ?? []).filter((at) => at > now);
   return Math.min(...later, NEVER);
 }
 
-function quotaOf(
-  endpoint: ClaimedEndpoint,
-  share: number,
-  now: Instant,
-  settings: WebhookSettings,
-  daemons: number,
-): number {
-  const { ratePerS, rateUsedUntil, consecutiveFailures } = endpoint;
-  // Its health may have changed since it was examined without a lock.
-  const most =
-    consecutiveFailures > 0
-      ? Math.min(share, inFlightMax(settings.inFlightPerEndpoint, consecutiveFailures, daemons))
-      : share;
-  if (ratePerS === null) return most;
-  return Math.min(most, rateAllowance(rateUsedUntil, ratePerS, now).allowed);
+function quotaOf(endpoint: ActiveEndpoint, share: number, now: Instant): Quota {
+  const { ratePerS, rateUsedUntil } = endpoint;
+  if (ratePerS === null) return { endpoint, n: share };
+  const { allowed, rateUsedUntilAfter } = rateAllowance(rateUsedUntil, ratePerS, now);
+  const n = Math.min(share, allowed);
+  return { endpoint, n, rateUntil: Array.from({ length: n }, (_, i) => rateUsedUntilAfter(i + 1)) };
 }
 
-function rateUsageAfter(
-  endpoints: readonly ClaimedEndpoint[],
-  claims: readonly ClaimedDelivery[],
-  now: Instant,
-) {
-  return endpoints.flatMap(({ endpointId, ratePerS, rateUsedUntil }) => {
-    const n = claims.filter((delivery) => delivery.endpointId === endpointId).length;
-    if (ratePerS === null || n === 0) return [];
-    const { rateUsedUntilAfter } = rateAllowance(rateUsedUntil, ratePerS, now);
-    return [{ endpointId, rateUsedUntil: rateUsedUntilAfter(n) }];
-  });
+function idOf({ endpointId }: { endpointId: string }): string {
+  return endpointId;
 }

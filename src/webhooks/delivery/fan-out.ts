@@ -7,6 +7,7 @@
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { uuidOf } from '../../kernel/ids.ts';
+import { removeEnded } from './queue.ts';
 
 /** The id of a delivery of event `e`; `h.hex` is the hash of event and endpoint. */
 export function deliveryId({ sql }: Queryable) {
@@ -21,10 +22,11 @@ export function hashed({ sql }: Queryable) {
 
 function insertInto(db: Queryable) {
   return db.sql`
-    insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-      subject_seq, state, due_at, queued_at)
-    select ${deliveryId(db)}, e.recorded_at, substr(p.id, 4)::uuid, e.id, e.type, e.subject,
-      e.subject_seq, 'pending', e.recorded_at, e.recorded_at`;
+    insert into tallyhook.pending_deliveries (id, created_at, endpoint_id, event_id, event_type,
+      subject, subject_seq, due_at, queued_at)
+    select ${deliveryId(db)}, e.recorded_at, substr(p.id, 4)::uuid, e.id, e.type,
+      case p.ordering when 'subject' then e.subject end,
+      case p.ordering when 'subject' then e.subject_seq end, e.recorded_at, e.recorded_at`;
 }
 
 /**
@@ -60,12 +62,12 @@ export async function fanOut(
  * endpoint was created or its types changed: their producers may not have seen it.
  */
 export async function catchUp(tx: Tx, after: bigint): Promise<void> {
-  await tx.sql`
+  const made = await tx.sql<{ id: string }[]>`
     with f as materialized (
       select recorded_at, ids from tallyhook.numbered_events
       where first_seq > ${after.toString()}::bigint
     ), p as materialized (
-      select id, event_types, subscribed_at, deleted_at from tallyhook.endpoints
+      select id, event_types, ordering, subscribed_at, deleted_at from tallyhook.endpoints
       where subscribed_at > (select min(recorded_at) from f) - interval '1 minute'
     )
     ${insertInto(tx)}
@@ -76,5 +78,9 @@ export async function catchUp(tx: Tx, after: bigint): Promise<void> {
       where v.recorded_at = f.recorded_at and v.id = x.id offset 0) e
     cross join lateral ${hashed(tx)}
     where ${isSubscribed(tx)}
-    on conflict do nothing`;
+    on conflict do nothing returning id`;
+  await removeEnded(
+    tx,
+    made.map(({ id }) => id),
+  );
 }

@@ -1,17 +1,17 @@
 /**
- * Stores the results of finished sends in groups, one transaction each; while one group commits,
- * the next gathers. The same transaction updates the health of endpoints that fail, recover or are
- * ordered, and emits the events about it. A group that cannot be stored is retried until its leases
- * end; then its deliveries are sent again.
+ * Stores the results of finished sends in groups; while one group commits, the next gathers. A
+ * group of plain successes is one statement (`store_results` of
+ * ../../../drizzle/0007_deliveries.sql), and its commit does not wait for the disk: what a crash of
+ * the database loses is sent again, as a claim is. The transaction of any other group also updates
+ * the health of endpoints that fail, recover or are ordered, and emits the events about it. A group
+ * that cannot be stored is retried until its leases end; then its deliveries are sent again.
  *
  * Attempts are always logged; a delivery changes only for the holder of its latest claim (fencing
- * token). Pending deliveries are selected by `finished_at`, not by `state`, because with `state`
- * the planner may scan the partial index of everything pending instead of finding each row by its
- * key.
+ * token).
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText, pause } from '../../kernel/clock.ts';
-import { uuidOf } from '../../kernel/ids.ts';
+import { idTime, uuidOf } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { beginSeries, type Metrics } from '../../kernel/telemetry/metrics.ts';
@@ -130,11 +130,12 @@ export class ResultWriter {
     const now = clock.now();
     const sends = finished.map((send) => this.evaluate(send));
     const isPlain = sends.every((send) => isPlainSuccess(send, now));
-    await db.begin(async (tx) => {
-      await planByIndex(tx);
-      if (isPlain) await storeResults(tx, updatesOf(sends), now);
-      else await this.storeWithHealth(tx, sends, now);
-    });
+    if (isPlain) await db.single((q) => storeResults(q, updatesOf(sends), now, false));
+    else
+      await db.begin(async (tx) => {
+        await planByIndex(tx);
+        await this.storeWithHealth(tx, sends, now);
+      });
     if (sends.some(({ job }) => job.endpoint.ordered)) wake();
     for (const { result, job, endedAt } of sends) {
       if (result) metrics.attempts.inc({ result: result.kind });
@@ -246,13 +247,12 @@ function exhaustedDraftOf({ delivery, endpoint }: Job, now: Instant): EventDraft
   return exhaustedEvent(endpoint, { ...delivery, attempts }, 'attempts_exhausted', now);
 }
 
-function claimOf({ delivery: { id, createdAt, fence } }: Job) {
-  return { id, createdAt, fence };
+function claimOf({ delivery: { id, fence } }: Job) {
+  return { id, fence };
 }
 
 interface DeliveryUpdate {
   id: string;
-  createdAt: Instant;
   fence: number;
   attempt: {
     n: number;
@@ -270,73 +270,84 @@ interface DeliveryUpdate {
   outOfOrder: boolean;
 }
 
-/** Stores a group of results in one statement. Returns the ids of the deliveries that changed. */
+/**
+ * A first attempt that delivers within so long of the event is stored in its delivery; others are
+ * rows. So what is in deliveries is found by the time in their ids (endpoints/attempt-minutes.ts).
+ */
+export const SOON_MS = 60_000;
+
+function isSoon({ id, attempt }: DeliveryUpdate): boolean {
+  if (attempt?.n !== 1 || attempt.result !== 'delivered') return false;
+  const afterMs = attempt.at - idTime(id);
+  return afterMs >= 0 && afterMs < SOON_MS;
+}
+
+/**
+ * Stores a group of results in one statement. Returns the ids of the deliveries that changed.
+ * @param synced waits for the disk
+ */
 export async function storeResults(
-  db: Queryable,
+  { sql }: Queryable,
   updates: readonly DeliveryUpdate[],
   now: Instant,
+  synced = true,
 ): Promise<Set<string>> {
-  const rows = updates.map((update) => ({
-    id: uuidOf(update.id),
-    created_at: isoText(update.createdAt),
-    fence: update.fence,
-    state: update.state,
-    due_at: update.dueAt === null ? null : isoText(update.dueAt),
-    schedule_step: update.scheduleStep,
-    out_of_order: update.outOfOrder,
-    n: update.attempt?.n ?? null,
-    at: update.attempt ? isoText(update.attempt.at) : null,
-    duration_ms: update.attempt?.durationMs ?? null,
-    result: update.attempt?.result ?? null,
-    status: update.attempt?.status ?? null,
-    error: update.attempt?.error ?? null,
-    response_body: update.attempt?.responseBody ?? null,
-    response_headers: update.attempt?.responseHeaders ?? null,
-  }));
-  const changed = await db.sql<{ id: string }[]>`
-    with x as (
-      select id, created_at, fence, state, due_at, schedule_step, out_of_order, n, at, duration_ms,
-        result, status, error, response_body, response_headers
-      from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, created_at timestamptz,
-        fence int, state text, due_at timestamptz, schedule_step int, out_of_order boolean, n int,
-        at timestamptz, duration_ms int, result text, status int, error text, response_body text,
-        response_headers jsonb)
-    ), logged as (
-      insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result, status, error,
-        response_body, response_headers)
-      select id, n, at, duration_ms, result, status, error, response_body, response_headers
-      from x where n is not null
-      -- Stored before, if the response to the commit was lost.
-      on conflict do nothing
-    )
-    update tallyhook.deliveries d set state = x.state,
-      due_at = coalesce(x.due_at, d.due_at),
-      attempts = greatest(d.attempts, x.n),
-      schedule_step = x.schedule_step, out_of_order = d.out_of_order or x.out_of_order,
-      lease_until = null,
-      finished_at = case when x.state = 'pending' then null else ${isoText(now)}::timestamptz end
-    from x
-    where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
-      and d.finished_at is null
-    returning 'dlv_' || d.id as id`;
+  const [pending, ended] = [
+    updates.filter(({ state }) => state === 'pending'),
+    updates.filter(({ state }) => state !== 'pending'),
+  ];
+  const logged = updates.filter((update) => update.attempt && !isSoon(update));
+  const changed = await sql<{ id: string }[]>`
+    select 'dlv_' || id as id from tallyhook.store_results(${asJson(ended.map(endedRow))}::jsonb,
+      ${asJson(pending.map(pendingRow))}::jsonb, ${asJson(logged.map(attemptRow))}::jsonb,
+      ${isoText(now)}, ${synced}) as id`;
   return new Set(changed.map(({ id }) => id));
+}
+
+function endedRow(update: DeliveryUpdate) {
+  const { id, fence, state, attempt } = update;
+  const row = { id: uuidOf(id), fence, state, n: attempt?.n ?? null };
+  return isSoon(update) ? { ...row, ...responseRow(update) } : row;
+}
+
+function pendingRow({ id, fence, dueAt, attempt, scheduleStep, outOfOrder }: DeliveryUpdate) {
+  return {
+    id: uuidOf(id),
+    fence,
+    due_at: dueAt === null ? null : isoText(dueAt),
+    n: attempt?.n ?? null,
+    schedule_step: scheduleStep,
+    out_of_order: outOfOrder,
+  };
+}
+
+function attemptRow(update: DeliveryUpdate) {
+  const { id, attempt } = update;
+  const { n, result, error } = attempt ?? {};
+  return { id: uuidOf(id), n, result, error, ...responseRow(update) };
+}
+
+function responseRow({ attempt }: DeliveryUpdate) {
+  if (!attempt) return {};
+  return {
+    at: isoText(attempt.at),
+    duration_ms: attempt.durationMs,
+    status: attempt.status,
+    response_body: attempt.responseBody,
+    response_headers: attempt.responseHeaders,
+  };
 }
 
 /** Releases claims that were not sent; they stay due. */
 async function releaseClaims(
   db: Queryable,
-  claims: readonly { id: string; createdAt: Instant; fence: number }[],
+  claims: readonly { id: string; fence: number }[],
 ): Promise<void> {
-  const rows = claims.map((claim) => ({
-    id: uuidOf(claim.id),
-    created_at: isoText(claim.createdAt),
-    fence: claim.fence,
-  }));
+  const rows = claims.map(({ id, fence }) => ({ id: uuidOf(id), fence }));
   await db.sql`
-    update tallyhook.deliveries d set lease_until = null
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, created_at timestamptz, fence int)
-    where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
-      and d.finished_at is null`;
+    update tallyhook.pending_deliveries d set lease_until = null
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, fence int)
+    where d.id = x.id and d.fence = x.fence`;
 }
 
 /**
@@ -346,23 +357,23 @@ async function releaseClaims(
  */
 async function makeNextDue(
   tx: Tx,
-  blockers: readonly { endpointId: string; subject: string }[],
+  blockers: readonly { endpointId: string; subject: string | null }[],
   now: Instant,
 ): Promise<void> {
-  if (blockers.length === 0) return;
-  const rows = blockers.map(({ endpointId, subject }) => ({
-    endpoint_id: uuidOf(endpointId),
-    subject,
-  }));
+  const rows = blockers.flatMap(({ endpointId, subject }) =>
+    subject === null ? [] : [{ endpoint_id: uuidOf(endpointId), subject }],
+  );
+  if (rows.length === 0) return;
   await tx.sql`
-    update tallyhook.deliveries d set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
+    update tallyhook.pending_deliveries d
+    set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id uuid, subject text)
     cross join lateral (
-      select n.created_at, n.id from tallyhook.deliveries n
-      where n.endpoint_id = x.endpoint_id and n.subject = x.subject and n.state = 'pending'
-        and not n.out_of_order and n.attempts = 0
+      select n.id from tallyhook.pending_deliveries n
+      where n.endpoint_id = x.endpoint_id and n.subject = x.subject and not n.out_of_order
+        and n.attempts = 0
       order by n.subject_seq limit 1) next
-    where d.created_at = next.created_at and d.id = next.id`;
+    where d.id = next.id`;
 }
 
 /** Locks the endpoints' health rows in id order and reads them, by endpoint id. */

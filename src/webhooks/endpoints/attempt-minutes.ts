@@ -4,9 +4,11 @@
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { idTime, uuidAt } from '../../kernel/ids.ts';
 import type { attemptStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
 import { planByIndex } from '../delivery/queue.ts';
+import { SOON_MS } from '../delivery/result-writer.ts';
 
 const MINUTE_MS = 60_000;
 /** An attempt is stored sooner after its start, unless the database did not respond. */
@@ -22,17 +24,25 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
   return db.begin(async (tx) => {
     await planByIndex(tx);
     const { newest, next } = await findUncounted(tx, now);
-    const recent = Math.floor((now - STORED_WITHIN_MS) / MINUTE_MS) * MINUTE_MS;
+    const recent = minuteOf(now - STORED_WITHIN_MS);
     const from = Math.min(newest ?? next ?? recent, recent);
     const end = Math.max(from, next ?? from) + PASS_MS;
     await tx.sql`
       with made as materialized (
         -- Not a join, for which the planner would read every delivery of an endpoint.
         select date_trunc('minute', a.at) as minute, a.result, a.duration_ms,
-          (select 'ep_' || d.endpoint_id from tallyhook.deliveries d
-            where d.id = a.delivery_id limit 1) as endpoint_id
+          'ep_' || coalesce(
+            (select d.endpoint_id from tallyhook.deliveries d where d.id = a.delivery_id limit 1),
+            (select d.endpoint_id from tallyhook.pending_deliveries d where d.id = a.delivery_id)
+          ) as endpoint_id
         from tallyhook.attempts a
         where a.at >= ${isoText(from)}::timestamptz and a.at < ${isoText(end)}::timestamptz
+        union all
+        select date_trunc('minute', d.attempted_at), d.state, d.duration_ms, 'ep_' || d.endpoint_id
+        from tallyhook.deliveries d
+        where d.id >= ${uuidAt(from - SOON_MS)} and d.id < ${uuidAt(end)}
+          and d.attempted_at >= ${isoText(from)}::timestamptz
+          and d.attempted_at < ${isoText(end)}::timestamptz
       )
       insert into tallyhook.attempt_minutes as m
         (endpoint_id, at, delivered, failed, duration_ms, slowest_ms)
@@ -46,14 +56,27 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
   });
 }
 
-/** The newest minute that was counted, and the first one with attempts after it. */
+/** The newest minute that was counted, and one that is not after the first attempts after it. */
 async function findUncounted({ sql }: Queryable, now: Instant) {
-  const rows = await sql<{ newest: Instant | null; next: Instant | null }[]>`
-    select n.newest, (select date_trunc('minute', min(a.at)) from tallyhook.attempts a
-      where a.at >= greatest(${isoText(now - SHOWN_MS)}::timestamptz,
-        n.newest + interval '1 minute')) as next
-    from (select max(at) as newest from tallyhook.attempt_minutes) n`;
-  return rows[0] ?? { newest: null, next: null };
+  const [counted] = await sql<{ newest: Instant | null }[]>`
+    select max(at) as newest from tallyhook.attempt_minutes`;
+  const newest = counted?.newest ?? null;
+  const since = Math.max(now - SHOWN_MS, newest === null ? 0 : newest + MINUTE_MS);
+  const [found] = await sql<{ attempt: Instant | null; delivery: string | null }[]>`
+    select (select min(a.at) from tallyhook.attempts a where a.at >= ${isoText(since)}) as attempt,
+      (select 'dlv_' || d.id from tallyhook.deliveries d
+        where d.id >= ${uuidAt(since - SOON_MS)} and d.attempted_at >= ${isoText(since)}
+        order by d.id limit 1) as delivery`;
+  const { attempt = null, delivery = null } = found ?? {};
+  const first = Math.min(
+    attempt ?? Number.POSITIVE_INFINITY,
+    delivery === null ? Number.POSITIVE_INFINITY : Math.max(since, idTime(delivery)),
+  );
+  return { newest, next: Number.isFinite(first) ? minuteOf(first) : null };
+}
+
+function minuteOf(at: Instant): Instant {
+  return Math.floor(at / MINUTE_MS) * MINUTE_MS;
 }
 
 /**

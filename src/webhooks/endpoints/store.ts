@@ -134,8 +134,8 @@ export async function removeDeleted(tx: Tx, before: Instant, limit: number): Pro
       delete from tallyhook.endpoint_health h where h.endpoint_id = any(array(
         select p.id from tallyhook.endpoints p
         where p.deleted_at < ${isoText(before)} and not exists (
-          select from tallyhook.deliveries d
-          where d.endpoint_id = substr(p.id, 4)::uuid and d.state = 'pending')
+          select from tallyhook.pending_deliveries d
+          where d.endpoint_id = substr(p.id, 4)::uuid)
         limit ${limit}))
       returning h.endpoint_id
     )

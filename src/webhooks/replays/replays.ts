@@ -5,13 +5,15 @@
  * events, and makes those that are missing, in one statement.
  */
 import type { Db, Queryable, Tx } from '../../db/connect.ts';
+import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
 import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery/delivery.ts';
 import type { Row } from '../../resources/resource.ts';
 import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out.ts';
-import { planByIndex } from '../delivery/queue.ts';
+import { planByIndex, queueAgain, removeEnded } from '../delivery/queue.ts';
+import { deliveries } from '../tables.ts';
 
 type Shown = Row<typeof replay>;
 /** What a replay is about. */
@@ -182,8 +184,8 @@ async function replayPage(tx: Tx, now: Instant): Promise<boolean> {
     from tallyhook.replays r left join tallyhook.endpoints p on p.id = r.endpoint_id
     where r.state = 'running' and (p.id is null or p.deleted_at is not null
       or p.state = 'enabled' and ${PENDING_MAX} >= (select count(*) from (
-        select from tallyhook.deliveries d where d.endpoint_id = substr(r.endpoint_id, 4)::uuid
-          and d.state = 'pending' limit ${PENDING_MAX + 1}) x))
+        select from tallyhook.pending_deliveries d
+        where d.endpoint_id = substr(r.endpoint_id, 4)::uuid limit ${PENDING_MAX + 1}) x))
     order by r.examined, r.id limit 1 for update of r skip locked`;
   if (!replay) return false;
   if (replay.deleted) await cancelReplay(tx, replay.id, now);
@@ -213,29 +215,33 @@ interface PageEnd extends Counts {
 
 async function queuePage(tx: Tx, replay: Replay, now: Instant): Promise<PageEnd> {
   const at = isoText(now);
-  const rows = await tx.sql<PageEnd[]>`
+  const rows = await tx.sql<(PageEnd & { made: string[] })[]>`
     with page as materialized (${eventsOf(tx, replay, PAGE)}), matching as materialized (
       ${deliveriesOf(tx, replay)}
     ), made as (
-      insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-        subject_seq, state, due_at, queued_at, out_of_order)
-      select delivery_id, recorded_at, ${uuidOf(replay.endpointId)}::uuid, id, type, subject,
-        subject_seq, 'pending', ${at}, ${at}, true
-      from matching where ${replay.which !== 'failed'} on conflict do nothing returning 1
-    ), again as (
-      update tallyhook.deliveries d set state = 'pending', due_at = ${at}, queued_at = ${at},
-        schedule_step = 0, out_of_order = true, finished_at = null, lease_until = null
+      insert into tallyhook.pending_deliveries (id, created_at, endpoint_id, event_id, event_type,
+        due_at, queued_at, out_of_order)
+      select w.delivery_id, w.recorded_at, ${uuidOf(replay.endpointId)}::uuid, w.id, w.type,
+        ${at}, ${at}, true
       from matching w
+      where ${replay.which !== 'failed'} and not exists (
+        select from tallyhook.deliveries d
+        where d.id = w.delivery_id and d.created_at = w.recorded_at)
+      on conflict do nothing returning id
+    ), gone as (
+      delete from tallyhook.deliveries d using matching w
       where d.id = w.delivery_id and d.created_at = w.recorded_at
         and d.state = any(${AGAIN[replay.which]}::text[])
-      returning 1
-    )
+      returning ${columnsOf(tx.sql, deliveries, 'd')}
+    ), ${queueAgain(tx, now)}
     select (select count(*) from page)::int as examined,
       ((select count(*) from made) + (select count(*) from again))::int as queued,
+      array(select id from made) as made,
       l.recorded_at as last_at, 'evt_' || l.id as last_id
     from (select) x left join lateral (
       select recorded_at, id from page order by recorded_at desc, id desc limit 1) l on true`;
-  return rows[0] ?? { examined: 0, queued: 0, lastAt: null, lastId: null };
+  const { made = [], ...end } = rows[0] ?? { examined: 0, queued: 0, lastAt: null, lastId: null };
+  return { ...end, queued: end.queued - (await removeEnded(tx, made)) };
 }
 
 /** What a replay would queue, of at most `limit` events. */
@@ -247,10 +253,11 @@ async function countReplay(tx: Tx, input: Input, limit: number): Promise<Counts>
       ${deliveriesOf(tx, input)}
     )
     select (select count(*) from page)::int as examined, (count(*) filter (where case
-      when d.id is null then ${input.which !== 'failed'}
-      else d.state = any(${AGAIN[input.which]}::text[]) end))::int as queued
-    from matching w left join tallyhook.deliveries d
-      on d.id = w.delivery_id and d.created_at = w.recorded_at`;
+      when d.id is not null then d.state = any(${AGAIN[input.which]}::text[])
+      else ${input.which !== 'failed'} and q.id is null end))::int as queued
+    from matching w
+    left join tallyhook.deliveries d on d.id = w.delivery_id and d.created_at = w.recorded_at
+    left join tallyhook.pending_deliveries q on q.id = w.delivery_id`;
   return rows[0] ?? { examined: 0, queued: 0 };
 }
 

@@ -12,6 +12,8 @@ interface Line {
   end: 'kept' | 'month' | 'deleted' | 'bounded';
   /** What deletes them. */
   by?: string;
+  /** Where the daemon moves rows, for which it may delete them. */
+  moves?: string;
   /** Rows are updated many times: autovacuum must not wait for a fifth of the table. */
   churns?: true;
 }
@@ -44,7 +46,11 @@ export const ENDS: Record<string, Line> = {
   day_balances: { grows: 'an account that changed in a day', end: 'kept' },
   day_ends: { grows: 'a day with postings', end: 'kept' },
   decisions: { grows: 'a proposal', end: 'kept' },
-  deliveries: { grows: 'an event for an endpoint', end: 'month', churns: true },
+  deliveries: {
+    grows: 'a delivery that ended',
+    end: 'month',
+    moves: 'to pending_deliveries, when it is sent again',
+  },
   drift_actions: { grows: 'a step of a drift', end: 'kept' },
   drifts: { grows: 'a difference that nothing explains', end: 'kept' },
   due_postings: { grows: 'an executed operation', end: 'deleted', by: 'its posting' },
@@ -93,6 +99,12 @@ export const ENDS: Record<string, Line> = {
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
   owners: { grows: 'an owner of keys', end: 'kept' },
+  pending_deliveries: {
+    grows: 'an event for an endpoint',
+    end: 'deleted',
+    by: 'the end of the delivery, after retention at the latest',
+    churns: true,
+  },
   period_actions: { grows: 'a close, sign-off, signature or reopening', end: 'kept' },
   periods: { grows: 'a close of a period', end: 'kept' },
   poll_minutes: { grows: 'a minute', end: 'deleted', by: 'housekeeping, 31 days' },

@@ -72,13 +72,8 @@ import {
   listAttempts,
   listDeliveries,
 } from '../../../src/webhooks/delivery/deliveries.ts';
-import {
-  claim,
-  claimInOrder,
-  listActive,
-  listActiveOf,
-  planClaims,
-} from '../../../src/webhooks/delivery/queue.ts';
+import { claimDeliveries } from '../../../src/webhooks/delivery/queue.ts';
+import { storeResults } from '../../../src/webhooks/delivery/result-writer.ts';
 import {
   countAttemptMinutes,
   listAttemptActivity,
@@ -128,6 +123,7 @@ const observed = (addr: string) => {
   const at = { startedAt: NOW, endedAt: NOW + 10, opened: true };
   return { key: addr.toLowerCase(), ...at };
 };
+const SEEN = { ratePerS: null, rateUsedUntil: null, consecutiveFailures: 0 };
 const report = {
   kind: 'give',
   txAppNo: 101n,
@@ -287,11 +283,19 @@ export const READS: Record<string, Read> = {
     await countUnnumbered(db, 1_000);
   },
   'webhooks: claims': inTx(async (tx) => {
-    await planClaims(tx);
-    await listActive(tx, NOW, '', 100);
-    await listActiveOf(tx, NOW, [ENDPOINT, OTHER_ENDPOINT]);
-    await claim(tx, [{ endpointId: ENDPOINT, n: 8 }], NOW, NOW + 1_000);
-    await claimInOrder(tx, [{ endpointId: OTHER_ENDPOINT, n: 8 }], NOW, NOW + 1_000);
+    const quotas = [ENDPOINT, OTHER_ENDPOINT].map((endpointId) => ({
+      endpoint: { ...SEEN, endpointId, ordered: endpointId === OTHER_ENDPOINT },
+      n: 8,
+    }));
+    const claim = { after: '', limit: 100, now: NOW, leaseUntil: NOW + 1_000 };
+    await claimDeliveries(tx, { ...claim, quotas });
+    await claimDeliveries(tx, { ...claim, quotas: [], served: [ENDPOINT, OTHER_ENDPOINT] });
+  }),
+  'webhooks: results': inTx(async (tx, { deliveryId }) => {
+    const none = { attempt: null, dueAt: null, scheduleStep: 0, outOfOrder: false };
+    const states = ['pending', 'cancelled'] as const;
+    const results = states.map((state) => ({ id: deliveryId, fence: 9, state, ...none }));
+    await storeResults(tx, results, NOW);
   }),
   'housekeeping: what is finished': inTx(async (tx) => {
     await deleteFinished(tx, NOW, 10);

@@ -83,18 +83,23 @@ const EVENTS = [
   from generate_series(0, 1) n`,
   `insert into tallyhook.endpoint_health (endpoint_id, consecutive_failures)
   select id, 0 from tallyhook.endpoints`,
-  `insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-    subject_seq, state, due_at, queued_at, attempts, finished_at)
-  select id, recorded_at, '${ENDPOINT_UUID}0', id, type, subject, 1, 'delivered',
-    recorded_at, recorded_at, 1, recorded_at
-  from tallyhook.events`,
+  `with pending as (
+    insert into tallyhook.pending_deliveries (id, created_at, endpoint_id, event_id, event_type,
+      subject, subject_seq, due_at, queued_at)
+    select id, recorded_at, ('${ENDPOINT_UUID}' || n % 2)::uuid, id, type,
+      case n % 2 when 1 then subject end, case n % 2 when 1 then 1 end, recorded_at, recorded_at
+    from (select e.*, row_number() over () as n from tallyhook.events e
+      order by recorded_at desc limit ${OPEN_EACH}) x
+    returning id
+  )
+  insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, state,
+    attempts, fence, finished_at, attempted_at, duration_ms, status)
+  select e.id, e.recorded_at, '${ENDPOINT_UUID}0', e.id, e.type, 'delivered', 1, 1, e.recorded_at,
+    case when random() < 0.5 then e.recorded_at end, 10, 200
+  from tallyhook.events e where e.id not in (select id from pending)`,
   `insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result, status)
-  select id, 1, created_at, 10, 'delivered', 200 from tallyhook.deliveries`,
-  `update tallyhook.deliveries d set state = 'pending', finished_at = null,
-    endpoint_id = ('${ENDPOINT_UUID}' || x.n % 2)::uuid
-  from (select created_at, id, row_number() over () as n from tallyhook.deliveries
-    order by created_at desc limit ${OPEN_EACH}) x
-  where d.created_at = x.created_at and d.id = x.id`,
+  select id, 1, created_at, 10, 'delivered', 200 from tallyhook.deliveries
+  where attempted_at is null`,
 ];
 
 /** The newest operations become open ones, with the effects of their state. */

@@ -153,7 +153,7 @@ async function ended(db: Db, writes: number): Promise<void> {
     async () => {
       const [row] = await db.sql<{ settled: number; waiting: boolean }[]>`
         select (select count(*)::int from tallyhook.operations where state = 'settled') as settled,
-          exists (select from tallyhook.deliveries where state = 'pending')
+          exists (select from tallyhook.pending_deliveries)
             or exists (select from tallyhook.unprocessed_observations)
             as waiting`;
       return row && row.settled >= writes && !row.waiting ? true : undefined;

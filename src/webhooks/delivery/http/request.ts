@@ -34,7 +34,7 @@ export interface RequestBuilder {
   /** Signs with every active key. @throws Failure `url_refused`, `decryption_failed` */
   build(
     endpoint: EncryptedEndpoint,
-    event: { id: string; body: string },
+    event: { id: string; body: Uint8Array },
     now: Instant,
   ): WebhookRequest;
   /** Replaces the endpoint's secrets in a text of a response; see `makeRedaction`. */
@@ -62,8 +62,8 @@ export function makeRequestBuilder(deps: {
   return {
     build(endpoint, event, now) {
       const { url, headers, keys } = decrypted(endpoint);
-      const body = Buffer.from(event.body);
-      const message = { id: event.id, timestamp: Math.floor(wallClock.now() / 1000), body };
+      const { id, body } = event;
+      const message = { id, timestamp: Math.floor(wallClock.now() / 1000), body };
       const parsed = activeKeys(keys, now).map((key) => key.parsed);
       return {
         url,
