@@ -4,6 +4,7 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { delivery } from './delivery.ts';
+import { fanOut } from './fan-out.ts';
 import { floods } from './floods.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
@@ -23,6 +24,7 @@ const BENCHES: readonly Bench[] = [
   sandboxReads,
   gateway,
   delivery,
+  fanOut,
   floods,
   postings,
   reports,
