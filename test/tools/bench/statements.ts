@@ -59,7 +59,11 @@ export const statements: Bench = {
       resultOf('  polls per s', '/s', perS(polled, 'polls')),
       ...listed.map(({ query, calls, ms, records, bytes }) => ({
         ...each(`  ${query}`, '', calls),
-        note: `${(ms / writes).toFixed(3)} ms, ${(records / writes).toFixed(1)} records, ${Math.round(bytes / writes)} B`,
+        note: [
+          `${(ms / writes).toFixed(3)} ms`,
+          `${(records / writes).toFixed(1)} records`,
+          `${Math.round(bytes / writes)} B`,
+        ].join(', '),
       })),
     ];
   },
@@ -151,7 +155,10 @@ const ADDRESSES = Array.from(
 
 const SETTINGS = { http: { port: 0 }, log: { level: 'warn' } };
 
-/** With its default configuration, and the extension that counts statements: all but begin and commit. */
+/**
+ * With its default configuration, and the extension that counts statements: all but begin and
+ * commit.
+ */
 async function startServer() {
   const programs = await openPrograms(DEBIAN_BIN);
   const port = await freePort();
