@@ -1,4 +1,5 @@
-create function tallyhook.epoch_ms(at timestamptz) returns float8 language sql immutable parallel safe as $$
+-- Stable as `extract`, so that it is a part of the plans of its callers.
+create function tallyhook.epoch_ms(at timestamptz) returns float8 language sql stable parallel safe as $$
   select (extract(epoch from at) * 1000)::float8
 $$;
 --> statement-breakpoint

@@ -200,7 +200,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
       keys: { key, former },
       settings: webhookSettings(config, service.sandboxUrl !== undefined),
     },
-    daemons: heartbeat.delivering,
+    daemons: () => ({ living: heartbeat.living(), delivering: heartbeat.delivering() }),
     log,
     metrics,
   });
@@ -240,6 +240,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     encryption,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: outbox.emit,
+    wake: () => wake('webhooks'),
   });
   const operations = makeOperations({
     ...context,

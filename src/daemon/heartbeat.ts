@@ -23,7 +23,9 @@ export interface Heartbeat {
    * suspended or its clock set; then nothing may be sent.
    */
   isAlive: () => boolean;
-  /** Living daemons at the last beat that deliver. */
+  /** Living daemons at the last beat, this one included. */
+  living: () => number;
+  /** Those of them that deliver. */
   delivering: () => number;
 }
 
@@ -92,6 +94,7 @@ export function makeHeartbeat(deps: {
     },
     isAlive: () =>
       machine.ms() - last.at < aliveMs && machine.interruptions() === last.interruptions,
+    living: () => living.length,
     delivering: () => count('delivery'),
   };
 }

@@ -75,8 +75,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   return {
-    ...makeEndpoints({ ...deps, db: peopleDb, rules }),
-    ...makeDeliveries({ db, peopleDb, clock, emit }),
+    ...makeEndpoints({ ...deps, db: peopleDb, rules, wake }),
+    ...makeDeliveries({ db, peopleDb, clock, emit, wake }),
     ...replays,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     async removeDeleted(before) {

@@ -1,5 +1,5 @@
 /** Signatures, checked with the published vectors and an independent verifier; key rotation. */
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
@@ -63,7 +63,9 @@ it.each([
 
 it('Vector C is reproduced, though its key of 18 bytes is refused as an endpoint key', () => {
   const key = Buffer.from(C.secret.slice('whsec_'.length), 'base64');
-  expect(signatures(messageOf(C), [{ scheme: 'v1', key }])).toEqual([C.signature]);
+  expect(signatures(messageOf(C), [{ scheme: 'v1', key: createSecretKey(key) }])).toEqual([
+    C.signature,
+  ]);
   expect(() => parseKey(C.secret)).toThrow('bad_setting');
 });
 

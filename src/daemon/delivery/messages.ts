@@ -17,15 +17,18 @@ export interface Start {
   settings: WebhookSettings;
 }
 
+/** How many daemons live, this one included, and how many of them deliver. */
+export interface Daemons {
+  living: number;
+  delivering: number;
+}
+
 export type ToDelivery =
   | Start
   /** There may be new deliveries. */
   | { kind: 'wake' }
-  /**
-   * To be answered by a report, which also shows that the process is not blocked. `daemons` is how
-   * many living ones deliver.
-   */
-  | { kind: 'report'; daemons: number }
+  /** To be answered by a report, which also shows that the process is not blocked. */
+  | { kind: 'report'; daemons: Daemons }
   /** Finish the sends and end. */
   | { kind: 'stop' };
 

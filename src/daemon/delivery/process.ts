@@ -23,7 +23,7 @@ import { startTracing } from '../config/tracing.ts';
 import { onStopSignals, untilStopped } from '../process.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
 import { makeWakeUps } from '../workers/wake-up.ts';
-import type { FromDelivery, Start, ToDelivery } from './messages.ts';
+import type { Daemons, FromDelivery, Start, ToDelivery } from './messages.ts';
 
 /** Runs until the daemon stops it; returns the exit code. */
 export function runDelivery(): Promise<number> {
@@ -75,8 +75,8 @@ function tell(message: FromDelivery): void {
 
 interface Delivery {
   wake(): void;
-  /** How many living daemons share the deliveries. */
-  shareAmong(daemons: number): void;
+  /** Which daemons make deliveries, and how many share them. */
+  shareAmong(daemons: Daemons): void;
   snapshot(): Promise<MetricsSnapshot>;
   /** Finishes sends within `daemon.drain_ms` or interrupts them, to be repeated. Idempotent. */
   stop(): Promise<void>;
@@ -120,13 +120,22 @@ async function openDelivery(start: Start, log: Log): Promise<Delivery> {
   };
 }
 
+/**
+ * A daemon that is alone is woken for all deliveries that it makes, and finds when the next is due;
+ * those of other daemons are found by looking for them.
+ */
+const ALONE_MS = 4_000;
+/** Replays run in the background, page after page. */
+const REPLAYS_MS = 5_000;
+
 async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   const { config, keys, settings } = start;
   const { worker_interval_ms: intervalMs, heartbeat_timeout_ms: aliveMs } = config.daemon;
   const clock = await databaseClock(db, log);
   const random = systemRandom;
   const ids = makeIds(clock, random);
-  let daemons = 1;
+  // Until it is told, there may be others.
+  let daemons: Daemons = { living: 2, delivering: 1 };
   const wakeUps = makeWakeUps();
   const wake = () => wakeUps.wake('webhooks');
   const outbox = makeOutbox({ clock, ids, fanOut });
@@ -142,20 +151,21 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
     encryption: makeEncryption(keys.key, random, keys.former),
     emit: outbox.emit,
     wake,
-    daemons: () => daemons,
+    daemons: () => daemons.delivering,
   });
   const workers: Worker[] = [
     {
       name: 'webhooks',
-      intervalMs,
+      intervalMs: Math.max(intervalMs, ALONE_MS),
       pass: async (now, signal) => {
         const { more, nextDueAt } = await webhooks.runOnce(now, signal);
-        return more ? now : nextDueAt;
+        if (more || daemons.living === 1) return more ? now : nextDueAt;
+        return Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, now + intervalMs);
       },
     },
     {
       name: 'replays',
-      intervalMs,
+      intervalMs: REPLAYS_MS,
       pass: async (now) => {
         const more = await webhooks.replayOnce(now);
         if (more) wake();
@@ -173,8 +183,8 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   ];
   const passTimeoutMs = config.daemon.worker_pass_timeout_ms;
   const schedule = makeSchedule({ workers, clock, log, metrics, passTimeoutMs, wakeUps });
-  const shareAmong = (n: number) => {
-    daemons = n;
+  const shareAmong = (told: Daemons) => {
+    daemons = told;
   };
   return { schedule, webhooks, wake, shareAmong };
 }

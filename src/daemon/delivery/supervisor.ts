@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { after, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import type { Metrics, MetricsSnapshot } from '../../kernel/telemetry/metrics.ts';
-import type { FromDelivery, Start, ToDelivery } from './messages.ts';
+import type { Daemons, FromDelivery, Start, ToDelivery } from './messages.ts';
 
 interface Supervisor {
   start(): void;
@@ -35,8 +35,7 @@ function pauseBeforeStart(ends: number): number {
 
 export function makeSupervisor(deps: {
   start: Start;
-  /** Living daemons that deliver, at present. */
-  daemons: () => number;
+  daemons: () => Daemons;
   log: Log;
   metrics: Pick<Metrics, 'deliveryUp' | 'deliveryStarts'>;
 }): Supervisor {
@@ -112,8 +111,7 @@ interface Child {
 
 interface ChildDeps {
   start: Start;
-  /** Living daemons that deliver, at present. */
-  daemons: () => number;
+  daemons: () => Daemons;
   log: Log;
   onReady: (pid: number | undefined) => void;
 }

@@ -25,11 +25,13 @@ interface DeliveriesDeps {
   peopleDb: Db;
   clock: Clock;
   emit: Outbox['emit'];
+  /** Called when something may have become due. */
+  wake: () => void;
 }
 
 export type Deliveries = ReturnType<typeof makeDeliveries>;
 
-export function makeDeliveries({ db, peopleDb, clock, emit }: DeliveriesDeps) {
+export function makeDeliveries({ db, peopleDb, clock, emit, wake }: DeliveriesDeps) {
   const getDelivery = async (id: string): Promise<Detail> => {
     const found = isId('dlv', id) && (await findDelivery(peopleDb, id, clock.now()));
     if (!found) throw new Failure('not_found');
@@ -55,7 +57,10 @@ export function makeDeliveries({ db, peopleDb, clock, emit }: DeliveriesDeps) {
      */
     async retryDelivery(id: string): Promise<Delivery> {
       await getDelivery(id);
-      if (await peopleDb.begin((tx) => retry(tx, id, clock.now()))) return getDelivery(id);
+      if (await peopleDb.begin((tx) => retry(tx, id, clock.now()))) {
+        wake();
+        return getDelivery(id);
+      }
       throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
     },
 

@@ -77,7 +77,9 @@ export async function catchUp(tx: Tx, after: bigint): Promise<void> {
       select v.id, v.type, v.subject, v.subject_seq, v.recorded_at from tallyhook.events v
       where v.recorded_at = f.recorded_at and v.id = x.id offset 0) e
     cross join lateral ${hashed(tx)}
-    where ${isSubscribed(tx)}
+    where ${isSubscribed(tx)} and not exists (
+      select from tallyhook.deliveries d
+      where d.created_at = e.recorded_at and d.id = ${deliveryId(tx)})
     on conflict do nothing returning id`;
   await removeEnded(
     tx,

@@ -38,6 +38,8 @@ interface EndpointsDeps {
   settings: WebhookSettings;
   rules: UrlRules;
   emit: Outbox['emit'];
+  /** Called when something may have become due. */
+  wake: () => void;
 }
 
 type Endpoint = Row<typeof endpoint>;
@@ -97,10 +99,10 @@ export function makeEndpoints(deps: EndpointsDeps) {
      * Resets its health and sends what was held, or cancels it to skip it.
      * @throws Failure `not_found`
      */
-    enable: (id: string, held: HeldChoice = 'release') => enable(deps, id, held),
+    enable: (id: string, held: HeldChoice = 'release') => enable(deps, id, held).finally(deps.wake),
 
     /** @throws Failure `not_found` */
-    disable: (id: string) => disable(deps, id),
+    disable: (id: string) => disable(deps, id).finally(deps.wake),
 
     /**
      * Makes a new key for every scheme; the present keys also sign until the overlap ends.
@@ -110,7 +112,7 @@ export function makeEndpoints(deps: EndpointsDeps) {
       rotate(deps, id, overlapMs),
 
     /** Emits an `endpoint.test` to this endpoint only. @throws Failure `not_found`, `conflict` */
-    sendTest: (id: string) => sendTest(deps, id),
+    sendTest: (id: string) => sendTest(deps, id).finally(deps.wake),
 
     /** The newest public key of each endpoint that signs with v1a. */
     publicKeys: () => store.listPublicKeys(db.orm, PUBLIC_KEYS_MAX),

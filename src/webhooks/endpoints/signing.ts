@@ -7,6 +7,7 @@ import {
   createHmac,
   createPrivateKey,
   createPublicKey,
+  createSecretKey,
   type KeyObject,
   sign as signEd25519,
 } from 'node:crypto';
@@ -31,7 +32,11 @@ interface Message {
   body: Uint8Array;
 }
 
-export type ParsedKey = { scheme: 'v1'; key: Uint8Array } | { scheme: 'v1a'; key: KeyObject };
+/** Key objects, because importing a key costs as much as signing with it. */
+export interface ParsedKey {
+  scheme: Scheme;
+  key: KeyObject;
+}
 
 /** The length of an HMAC secret in bytes (Standard Webhooks). */
 const HMAC_BYTES = { min: 24, max: 64 };
@@ -55,7 +60,7 @@ export function parseKey(secret: string): ParsedKey {
     const key = decodeBase64(secret.slice('whsec_'.length));
     if (!key || key.length < HMAC_BYTES.min || key.length > HMAC_BYTES.max)
       throw new Failure('bad_setting', 'a whsec_ key holds 24 to 64 bytes in base64');
-    return { scheme: 'v1', key };
+    return { scheme: 'v1', key: createSecretKey(key) };
   }
   const pair = secret.startsWith('whsk_') ? decodeBase64(secret.slice('whsk_'.length)) : undefined;
   if (pair?.length !== 64)

@@ -94,7 +94,8 @@ export function makeReplays(deps: Deps) {
     },
 
     /** Works through a page of one replay; false when none can go on now. */
-    replayOnce: (now: Instant) => db.begin((tx) => replayPage(tx, now)),
+    replayOnce: async (now: Instant) =>
+      (await db.single(hasRunning)) && db.begin((tx) => replayPage(tx, now)),
 
     /** Removes some replays that ended before; returns how many. */
     async removeReplays(before: Instant, limit: number): Promise<number> {
@@ -169,6 +170,11 @@ async function cancelReplay(db: Queryable, id: string, now: Instant): Promise<Re
 interface Counts {
   examined: number;
   queued: number;
+}
+
+async function hasRunning({ sql }: Queryable): Promise<boolean> {
+  const rows = await sql`select from tallyhook.replays where state = 'running' limit 1`;
+  return rows.length > 0;
 }
 
 /**

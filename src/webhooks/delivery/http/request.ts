@@ -94,7 +94,24 @@ function decrypt(
   const url = validateUrl(endpoint.url, rules);
   const secrets = all.map((key) => key.secret);
   const redact = makeRedaction({ keys: secrets, headers: Object.values(headers), url });
-  return { source: endpoint, url, headers, keys, redact };
+  return { source: endpoint, url, headers, keys, redact: remembered(redact) };
+}
+
+const REMEMBERED_MAX = 32;
+const REMEMBERED_LENGTH_MAX = 256;
+
+/** Short texts repeat, such as the headers of the responses of a second. */
+function remembered(redact: (text: string) => string): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    if (text.length > REMEMBERED_LENGTH_MAX) return redact(text);
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    if (known.size >= REMEMBERED_MAX) known.clear();
+    const redacted = redact(text);
+    known.set(text, redacted);
+    return redacted;
+  };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {
