@@ -425,6 +425,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"effective_basis" text,
 	"evidence" jsonb,
 	"settled_at" timestamptz(3),
+	"event_seq" bigint DEFAULT 0 NOT NULL,
 	"state" text NOT NULL,
 	"outcome" text GENERATED ALWAYS AS (case when state in ('accepted', 'executed', 'settled') then 'executed'
         when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
@@ -432,18 +433,25 @@ CREATE TABLE "tallyhook"."operations" (
 	"in_ledger" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
         then state in ('accepted', 'executed', 'settled')
         when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
-        then state = 'settled' else false end) STORED NOT NULL
+        then state = 'settled' else false end) STORED NOT NULL,
+	"ended_as" text GENERATED ALWAYS AS (case when state in ('rejected', 'failed', 'not_executed', 'cancelled') then state end) STORED,
+	"unnumbered" boolean GENERATED ALWAYS AS (case when tx_log_no is null and tx_hash is null and kind <> 'other'
+        and state in ('undecided', 'executed', 'settled') then true end) STORED,
+	"reported_as" text GENERATED ALWAYS AS (case when source = 'report'
+        then coalesce(tx_app_no::text || ':' || tx_log_no::text, lower(tx_hash)) end) STORED,
+	"fee_at" timestamptz(3) GENERATED ALWAYS AS (case when fee_mode is not null then coalesce(sent_at, effective_at, recorded_at) end) STORED,
+	"happened_at" timestamptz(3) GENERATED ALWAYS AS (case when kind not in ('give', 'receive_from', 'transfer')
+        then coalesce(effective_at, sent_at, recorded_at) end) STORED
 );
 --> statement-breakpoint
-CREATE TABLE "tallyhook"."sends" (
-	"operation_id" text NOT NULL,
-	"n" integer NOT NULL,
-	"started_at" timestamptz(3) NOT NULL,
-	"deadline_at" timestamptz(3) NOT NULL,
-	"daemon_id" text NOT NULL,
-	"epoch" bigint NOT NULL,
-	"after" text,
-	CONSTRAINT "sends_operation_id_n_pk" PRIMARY KEY("operation_id","n")
+CREATE TABLE "tallyhook"."open_operations" (
+	"state" text NOT NULL,
+	"changed_at" timestamptz(3) NOT NULL,
+	"id" text NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"contract_id" numeric,
+	"conflict_key" text,
+	CONSTRAINT "open_operations_state_changed_at_id_pk" PRIMARY KEY("state","changed_at","id")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."transitions" (
@@ -453,7 +461,11 @@ CREATE TABLE "tallyhook"."transitions" (
 	"to_state" text NOT NULL,
 	"at" timestamptz(3) NOT NULL,
 	"cause" text NOT NULL,
-	"evidence" jsonb
+	"evidence" jsonb,
+	"deadline_at" timestamptz(3),
+	"daemon_id" text,
+	"tx_log_no" numeric,
+	"tx_hash" text
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."used_since_backup" (
@@ -489,6 +501,7 @@ CREATE TABLE "tallyhook"."numbered_events" (
 	"first_seq" bigint NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
 	"ids" uuid[] NOT NULL,
+	"recorded_ats" timestamptz(3)[] NOT NULL,
 	CONSTRAINT "numbered_events_first_seq_recorded_at_pk" PRIMARY KEY("first_seq","recorded_at")
 ) PARTITION BY RANGE ("recorded_at");
 --> statement-breakpoint
@@ -851,29 +864,24 @@ CREATE INDEX "unprocessed_observations_quarantined" ON "tallyhook"."unprocessed_
 CREATE INDEX "operation_effects_by_account" ON "tallyhook"."operation_effects" USING btree (lower(account),"unsettled","amount") WHERE unsettled is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("idempotency_key","owner") WHERE key_held;--> statement-breakpoint
 CREATE INDEX "operations_by_released_key" ON "tallyhook"."operations" USING btree ("idempotency_key") WHERE idempotency_key is not null and not key_held;--> statement-breakpoint
-CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree (lower(tx_hash)) WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_reported" ON "tallyhook"."operations" USING btree ("reported_as") WHERE reported_as is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_time" ON "tallyhook"."operations" USING btree ("recorded_at");--> statement-breakpoint
-CREATE INDEX "operations_by_state" ON "tallyhook"."operations" USING btree ("state","recorded_at","kind");--> statement-breakpoint
+CREATE INDEX "operations_ended" ON "tallyhook"."operations" USING btree ("ended_as","recorded_at") WHERE ended_as is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_kind" ON "tallyhook"."operations" USING btree ("kind","recorded_at");--> statement-breakpoint
 CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree (lower(from_addr),"recorded_at") WHERE from_addr is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree (lower(to_addr),"recorded_at") WHERE to_addr is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_contract" ON "tallyhook"."operations" USING btree ("contract_id","recorded_at") WHERE contract_id is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","recorded_at") WHERE contract_id is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference","recorded_at") WHERE reference is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree (lower(tx_hash)) WHERE tx_hash is not null;--> statement-breakpoint
-CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id",lower(to_addr)) WHERE contract_id is not null
-        and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
-CREATE INDEX "operations_open_conflict" ON "tallyhook"."operations" USING btree ("conflict_key") WHERE conflict_key is not null and state in ('sending', 'unknown');--> statement-breakpoint
-CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
-        and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
-CREATE INDEX "operations_by_fee_mode" ON "tallyhook"."operations" USING btree ("fee_mode",coalesce(sent_at, effective_at, recorded_at)) WHERE fee_mode is not null;--> statement-breakpoint
-CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
-      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
-CREATE INDEX "operations_by_effect" ON "tallyhook"."operations" USING btree ((coalesce(effective_at, sent_at, recorded_at))) WHERE kind not in ('give', 'receive_from', 'transfer');--> statement-breakpoint
+CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE unnumbered;--> statement-breakpoint
+CREATE INDEX "operations_by_fee_mode" ON "tallyhook"."operations" USING btree ("fee_mode","fee_at") WHERE fee_mode is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_effect" ON "tallyhook"."operations" USING btree ("happened_at") WHERE happened_at is not null;--> statement-breakpoint
+CREATE INDEX "open_operations_by_contract" ON "tallyhook"."open_operations" USING btree ("contract_id") WHERE contract_id is not null;--> statement-breakpoint
+CREATE INDEX "open_operations_by_conflict" ON "tallyhook"."open_operations" USING btree ("conflict_key") WHERE conflict_key is not null;--> statement-breakpoint
 CREATE INDEX "transitions_by_id" ON "tallyhook"."transitions" USING brin ("id") WITH (autosummarize=on);--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
+CREATE INDEX "transitions_by_tx" ON "tallyhook"."transitions" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
+CREATE INDEX "transitions_by_hash" ON "tallyhook"."transitions" USING btree (lower(tx_hash)) WHERE tx_hash is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "alerts_once" ON "tallyhook"."alerts" USING btree ("rule","subject");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint

@@ -17,7 +17,7 @@ end $$;
 alter table tallyhook.operations
   add constraint operations_kind_known check (kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data',
     'transfer_from', 'give', 'receive_from', 'transfer', 'other')),
-  add constraint operations_state_known check (state in ('recorded', 'queued', 'sending', 'accepted',
+  add constraint operations_state_known check (state in ('queued', 'sending', 'accepted',
     'rejected', 'unknown', 'executed', 'not_executed', 'undecided', 'settled', 'failed', 'cancelled')),
   add constraint operations_key_held_only_with_key check (idempotency_key is not null or not key_held);
 --> statement-breakpoint
@@ -87,7 +87,7 @@ alter table tallyhook.pending_deliveries set (fillfactor = 60);
 do $$
 declare t text;
 begin
-  foreach t in array array['accounts', 'imports', 'import_rows', 'operations', 'operation_effects', 'pending_deliveries', 'subjects', 'targets', 'tokens', 'wallets']
+  foreach t in array array['accounts', 'imports', 'import_rows', 'open_operations', 'operations', 'operation_effects', 'pending_deliveries', 'subjects', 'targets', 'tokens', 'wallets']
   loop
     execute format('alter table tallyhook.%I set (autovacuum_vacuum_scale_factor = 0.05,
       autovacuum_analyze_scale_factor = 0.05)', t);
@@ -103,7 +103,7 @@ end $$;
 do $$
 declare t text;
 begin
-  foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends',
+  foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions',
     'drift_actions', 'quarantine_releases', 'decisions', 'approvals', 'periods', 'period_actions',
     'chained_rows', 'day_ends', 'day_balances']
   loop
@@ -416,7 +416,8 @@ do $do$
 declare s record;
 begin
   for s in select * from (values
-    ('transitions', 'transition', 'id', 'n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence'),
+    ('transitions', 'transition', 'id', 'n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence,
+          n.deadline_at, n.daemon_id, n.tx_log_no::text, n.tx_hash'),
     ('drifts', 'drift', 'id', 'n.id, n.wallet_key, n.addr, n.suspected_at, n.opened_at, n.window_from, n.window_to,
           n.evidence'),
     ('drift_actions', 'drift_action', 'id', 'n.id, n.drift_id, n.action, n.at, n.by, n.detail'),

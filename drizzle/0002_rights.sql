@@ -7,7 +7,7 @@ grant select on all tables in schema tallyhook to tallyhook_writer;
 --> statement-breakpoint
 grant insert, update on
   tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys,
-  tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
+  tallyhook.subjects, tallyhook.feed, tallyhook.open_operations, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.waits, tallyhook.service_changes, tallyhook.poll_minutes, tallyhook.attempt_minutes,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.alerts,
@@ -20,7 +20,7 @@ grant insert, update on
 --> statement-breakpoint
 grant insert on
   tallyhook.events, tallyhook.event_shapes, tallyhook.unnumbered_events, tallyhook.numbered_events,
-  tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
+  tallyhook.transitions, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,
   tallyhook.periods, tallyhook.period_actions, tallyhook.day_ends, tallyhook.day_balances,
@@ -29,7 +29,7 @@ grant insert on
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
-grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
+grant delete on tallyhook.open_operations, tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.service_changes, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.pending_deliveries, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings, tallyhook.observed_holders, tallyhook.alerts, tallyhook.replays, tallyhook.poll_minutes,
   tallyhook.attempt_minutes, tallyhook.imports, tallyhook.import_rows, tallyhook.import_movements to tallyhook_writer;
@@ -37,7 +37,7 @@ grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.waits, tallyhook.
 -- An update may only change what a transition or another fee rule sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, retry_at, daemon_id,
-  answered_at, effective_at, effective_basis, settled_at, ambiguous, fee_mode)
+  answered_at, effective_at, effective_basis, settled_at, ambiguous, fee_mode, event_seq)
   on tallyhook.operations to tallyhook_writer;
 --> statement-breakpoint
 grant update (result) on tallyhook.audit to tallyhook_writer;

@@ -342,7 +342,7 @@ from tallyhook.operations;
 comment on view finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on column finance_v1.operations.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations.kind is 'give, receive_from, transfer, mint, mint_sequential, burn, set_extra_data, transfer_from or other.';
-comment on column finance_v1.operations.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations.state is 'State of the write: undecided, unknown, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
 comment on column finance_v1.operations.outcome is 'What its state means for the ledger: executed, not_executed or open.';
 comment on column finance_v1.operations.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
 comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
@@ -375,7 +375,7 @@ where outcome = 'executed' and (
 comment on view finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations_without_tx_number.kind is 'give, receive_from, transfer, mint, mint_sequential, burn, set_extra_data, transfer_from or other.';
-comment on column finance_v1.operations_without_tx_number.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.state is 'State of the write: undecided, unknown, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
 comment on column finance_v1.operations_without_tx_number.outcome is 'What its state means for the ledger: executed, not_executed or open.';
 comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
@@ -547,7 +547,7 @@ select o.id as operation_id, o.kind, o.amount, o.state,
   coalesce(t.at, o.sent_at, o.recorded_at)::timestamptz as since, o.owner,
   case o.state when 'undecided' then o.evidence else f.finding end as evidence, t.cause,
   p.decision as proposal, p.proposed_by
-from tallyhook.operations o
+from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
 left join lateral (select x.at, x.cause from tallyhook.transitions x
   where x.operation_id = o.id and x.to_state in ('unknown', 'undecided') order by x.id limit 1) t on true
 left join lateral (select jsonb_build_object('outcome', c.outcome, 'basis', c.basis, 'seen_at', c.seen_at,
@@ -555,7 +555,7 @@ left join lateral (select jsonb_build_object('outcome', c.outcome, 'basis', c.ba
   from tallyhook.candidates c where c.operation_id = o.id) f on true
 left join lateral (select d.decision, d.proposed_by from tallyhook.decisions d
   where d.subject = o.id order by d.n desc limit 1) p on true
-where o.state in ('unknown', 'undecided');
+where w.state in ('unknown', 'undecided');
 --> statement-breakpoint
 comment on view finance_v1.in_doubt is 'Writes whose answer was lost and whose outcome is not known yet. Evidence ends the unknown ones, people decide the undecided ones.';
 comment on column finance_v1.in_doubt.operation_id is 'Our id of the write; its parties and numbers are in operations.';

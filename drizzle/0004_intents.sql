@@ -12,8 +12,8 @@ begin
   return coalesce((select bool_or(d.id = by_daemon) and bool_and(d.server_start = start and d.data_file = file)
       from tallyhook.daemons d
       where d.alive_until > at and (d.id = by_daemon or 'gateway' = any(d.roles))), false)
-    and (last_operation is null or exists (select from tallyhook.sends s
-      where s.operation_id = last_operation and s.n = last_send));
+    and (last_operation is null or last_send <= (select count(*) from tallyhook.transitions t
+      where t.operation_id = last_operation and t.deadline_at is not null));
 end $$;
 --> statement-breakpoint
 -- Which database this is. What a host does not let its logins read is null.
@@ -51,7 +51,7 @@ grant execute on function tallyhook.is_proved, tallyhook.database_identity to ta
 -- throttled (refused, with the deadline of the service in `open`, in milliseconds; another daemon may have received
 -- it); others_open (with the writes in `open`); unproved for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
-  by_epoch bigint, last_operation text, last_send int, queue_max int)
+  last_operation text, last_send int, queue_max int)
 returns table (n int, result text, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
 -- Planning each call costs more than executing it.
@@ -69,7 +69,7 @@ begin
     (select q.blocked_until from tallyhook.quota q where q.name = 'app-write' and q.blocked_until > at)
     into frozen, blocked_until;
   queue_length := case when queue_max is null then 0 else (
-    select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
+    select count(*) from (select from tallyhook.open_operations w where w.state = 'queued' limit queue_max) q) end;
   return query
   with intent as materialized (
     select * from jsonb_to_recordset(intents) as x(n int, id text, kind text, state text, owner text,
@@ -94,8 +94,9 @@ begin
         or exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
           where lower(e.account) = any(i.users) and e.unsettled and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
-        or i."conflictKey" is not null and exists (select from tallyhook.operations o
-          where o.contract_id = i."contractId"
+        or i."conflictKey" is not null and exists (
+          select from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+          where w.contract_id = i."contractId"
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
               and lower(o.to_addr) = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
@@ -103,9 +104,9 @@ begin
         i.users <> '{}' and not exists (select from unnest(i.apart) u where array(
           select e.operation_id from tallyhook.operation_effects e
           where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) <@ i.known)
-        or exists (select from tallyhook.operations o
-          where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
-            and o.id <> all(i.known))) as others_open
+        or exists (select from tallyhook.open_operations w
+          where w.conflict_key = i."conflictKey" and w.state in ('sending', 'unknown')
+            and w.id <> all(i.known))) as others_open
     from intent i
   ), decided as materialized (
     select c.n, c.id, c.users, c."conflictKey", case
@@ -133,7 +134,11 @@ begin
       d.result = 'sending' and i.ambiguous, i."feeMode"
     from intent i join decided d on d.n = i.n where d.result in ('sending', 'queued')
     on conflict (owner, idempotency_key) where key_held do nothing
-    returning operations.id, operations.state, operations.send_deadline_at
+    returning operations.id, operations.state, operations.send_deadline_at, operations.contract_id,
+      operations.conflict_key
+  ), opened as (
+    insert into tallyhook.open_operations (state, changed_at, id, recorded_at, contract_id, conflict_key)
+    select r.state, at, r.id, at, r.contract_id, r.conflict_key from recorded r
   ), effects as (
     insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
     select r.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric,
@@ -141,14 +146,10 @@ begin
     from recorded r join intent i on i.id = r.id
     cross join jsonb_array_elements(i.effects) with ordinality as e(effect, line)
   ), history as (
-    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
-    select r.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else r.state end, at,
-      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end
-    from recorded r cross join (values (1), (2)) as s(n)
-    order by r.id, s.n
-  ), send as (
-    insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch)
-    select r.id, 1, at, r.send_deadline_at, by_daemon, by_epoch from recorded r where r.state = 'sending'
+    insert into tallyhook.transitions (operation_id, to_state, at, cause, deadline_at, daemon_id)
+    select r.id, r.state, at, case r.state when 'queued' then 'queue' else 'send' end, r.send_deadline_at,
+      case r.state when 'sending' then by_daemon end
+    from recorded r order by r.id
   ), usage as (
     insert into tallyhook.key_usage as k (key_id, hour, moved)
     select i."keyId", case r.state when 'queued' then 'infinity' else date_trunc('hour', at, 'UTC') end,
@@ -171,11 +172,162 @@ begin
             select e.operation_id as id from tallyhook.operation_effects e
             where lower(e.account) = u and e.unsettled and e.phase = 'open' limit 13) o
           union
-          select o.id from tallyhook.operations o
-          where o.conflict_key = d."conflictKey" and o.state in ('sending', 'unknown')))), '[]') end
+          select w.id from tallyhook.open_operations w
+          where w.conflict_key = d."conflictKey" and w.state in ('sending', 'unknown')))), '[]') end
   from decided d left join recorded r on r.id = d.id;
 end $$;
 --> statement-breakpoint
-revoke execute on function tallyhook.record_intents from public;
+-- Whether an operation in this state has not ended; see the table open_operations.
+create function tallyhook.is_open(kind text, state text) returns boolean language sql immutable parallel safe as $$
+  select state in ('queued', 'sending', 'unknown', 'undecided', 'executed') or state = 'accepted' and kind <> 'other'
+$$;
 --> statement-breakpoint
-grant execute on function tallyhook.record_intents to tallyhook_writer;
+-- The latest change of an operation, by which open_operations has it.
+create function tallyhook.changed_at(o tallyhook.operations) returns timestamptz
+language sql immutable parallel safe as $$
+  select coalesce(o.answered_at, o.sent_at, o.recorded_at)
+$$;
+--> statement-breakpoint
+-- What an operation counts for the daily limit of its key, and its hour: that in which it is sent, and infinity while it
+-- waits in the request queue. The last 25 hours are never less than the last 24 hours of writes.
+create function tallyhook.usage(o tallyhook.operations) returns numeric language sql immutable parallel safe as $$
+  select case when o.source = 'gateway' and o.outcome <> 'not_executed'
+    then greatest(o.amount, 0) + greatest(o.fee_amount, 0) end
+$$;
+--> statement-breakpoint
+create function tallyhook.usage_hour(o tallyhook.operations) returns timestamptz language sql stable parallel safe as $$
+  select case o.state when 'queued' then 'infinity'
+    else date_trunc('hour', coalesce(o.sent_at, o.recorded_at), 'UTC') end
+$$;
+--> statement-breakpoint
+-- Changes the states of operations, each once, together with their transitions, effects, key usage and due postings. An
+-- operation whose state is not among `before`, or may not precede the new one, stays as it is. Returns the rows that
+-- changed, with the state before and the reason why the ledger must not post one.
+--
+-- `locks` are names to lock before anything is read. `drafts` are events to record in the same statement, each if its
+-- operation reaches the state that it is about; what they say must be known before.
+create function tallyhook.move_operations(moves jsonb, locks text[], at timestamptz, drafts jsonb, shapes jsonb)
+returns table (moved tallyhook.operations, from_state text, quarantine_reason text, deliveries int) language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off
+-- Planning each call costs more than executing it.
+set plan_cache_mode = force_generic_plan as $$
+begin
+  perform pg_advisory_xact_lock(7240202, s.hash) from (
+    select distinct hashtext(name) as hash from unnest(locks) name order by hash offset 0) s;
+  return query
+  with x as materialized (
+    select * from jsonb_to_recordset(moves) as x(id text, "to" text, at timestamptz, cause text, "daemonId" text,
+      evidence jsonb, "keyHeld" boolean, decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
+      "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
+      "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
+      "answerStatus" int, "answerHeaders" json, "answerBody" text, "sentAt" timestamptz, "sendDeadlineAt" timestamptz,
+      "answeredAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text, "settledAt" timestamptz,
+      "retryAt" timestamptz, ambiguous boolean, before text[])
+  ), locked as materialized (
+    select o.id, o.key_id, o.state, o.in_ledger, tallyhook.changed_at(o) as changed_at, tallyhook.usage(o) as usage,
+      tallyhook.usage_hour(o) as usage_hour,
+      case when x.requeue and o.state = 'sending' and o.expires_at > x.at then 'queued' else x."to" end as to_state
+    from tallyhook.operations o join x on x.id = o.id
+    -- Else a plan that was made while the table was small scans all of it, until it is analyzed.
+    where o.id = any(array(select x.id from x)) and o.state = any(x.before)
+      and (x.decided or x."to" <> 'not_executed' or o.state not in ('accepted', 'settled'))
+    order by o.id for update of o
+  ), history as (
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence, deadline_at, daemon_id,
+      tx_log_no, tx_hash)
+    select l.id, l.state, l.to_state, x.at, x.cause, x.evidence,
+      case l.to_state when 'sending' then x."sendDeadlineAt" end, case l.to_state when 'sending' then x."daemonId" end,
+      x."txLogNo", x."txHash"
+    from locked l join x on x.id = l.id order by l.id
+  ), changed as (
+    update tallyhook.operations o set
+      state = l.to_state, daemon_id = case l.to_state when 'sending' then x."daemonId" end,
+      -- A write is sent again after a second, then after twice as long each time, at most a minute.
+      retry_at = case l.to_state when 'queued' then greatest(x."retryAt", x.at + make_interval(secs =>
+        least(60, 2 ^ (select least(count(*), 10) - 1 from tallyhook.transitions t
+          where t.operation_id = o.id and t.deadline_at is not null)))) end,
+      key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
+      sent_at = coalesce(x."sentAt", o.sent_at),
+      send_deadline_at = coalesce(x."sendDeadlineAt", o.send_deadline_at),
+      ambiguous = coalesce(x.ambiguous, o.ambiguous),
+      tx_app_no = coalesce(x."txAppNo", o.tx_app_no), tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
+      tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
+      error_class = x."errorClass", error_status = x."errorStatus",
+      error_code = x."errorCode", error_message = x."errorMessage",
+      answer_status = coalesce(x."answerStatus", o.answer_status),
+      answer_headers = coalesce(x."answerHeaders", o.answer_headers),
+      answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
+      answered_at = case when l.to_state <> 'queued' then coalesce(x."answeredAt", o.answered_at) end,
+      -- What is in the ledger has the time of its entries: a late answer does not move it.
+      effective_at = coalesce(case when o.in_ledger then o.effective_at end, x."effectiveAt", o.effective_at),
+      effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
+      settled_at = case when l.to_state in ('executed', 'not_executed') then null
+        else coalesce(x."settledAt", o.settled_at) end,
+      evidence = coalesce(x.evidence, o.evidence),
+      -- The other states have no event.
+      event_seq = o.event_seq + case when l.to_state in ('queued', 'sending', 'cancelled') then 0 else 1 end
+    from locked l join x on x.id = l.id
+    where o.id = l.id
+    returning o as row, l.state as before, l.changed_at, l.in_ledger as was_in_ledger, x.at,
+      case when x."txLogNo" is not null and (x.repeated or exists (
+          select from tallyhook.transitions t join tallyhook.operations p on p.id = t.operation_id
+          where t.tx_log_no = x."txLogNo" and p.id <> o.id and p.in_ledger
+            and (p.tx_app_no = x."txAppNo") is not false))
+        then 'repeated_tx_log_no' else x."quarantineReason" end as reason
+  ), effects as (
+    update tallyhook.operation_effects e set phase = p.phase
+    from changed c cross join lateral (select case
+        when (c.row).state in ('queued', 'undecided', 'settled') then (c.row).state
+        when (c.row).outcome = 'not_executed' and c.before in ('accepted', 'executed', 'settled') then 'taken_back'
+        else (c.row).outcome end as phase) p
+    where e.operation_id = (c.row).id and e.phase <> p.phase
+      and not (e.phase = 'taken_back' and p.phase = 'not_executed')
+  ), usage as (
+    insert into tallyhook.key_usage as k (key_id, hour, moved)
+    select u.key_id, u.usage_hour, sum(u.usage) from (
+      select l.key_id, l.usage_hour, -l.usage as usage from locked l
+      union all
+      select (c.row).key_id, tallyhook.usage_hour(c.row), tallyhook.usage(c.row) from changed c) u
+    where exists (select from tallyhook.key_usage k where k.key_id = u.key_id)
+    group by u.key_id, u.usage_hour having sum(u.usage) <> 0
+    order by u.key_id, u.usage_hour
+    on conflict (key_id, hour) do update set moved = k.moved + excluded.moved
+  ), due as (
+    insert into tallyhook.due_postings as d (operation_id, due_at, quarantine_reason, quarantined_at)
+    select (c.row).id, c.at, c.reason, case when c.reason is not null then c.at end
+    from changed c where (c.row).in_ledger <> c.was_in_ledger order by 1
+    on conflict (operation_id) do update
+      set quarantine_reason = coalesce(d.quarantine_reason, excluded.quarantine_reason),
+        quarantined_at = coalesce(d.quarantined_at, excluded.quarantined_at)
+  ), kept as (
+    update tallyhook.open_operations w set state = (c.row).state, changed_at = tallyhook.changed_at(c.row)
+    from changed c
+    where w.state = c.before and w.changed_at = c.changed_at and w.id = (c.row).id
+      and tallyhook.is_open((c.row).kind, (c.row).state)
+  ), closed as (
+    delete from tallyhook.open_operations w using changed c
+    where w.state = c.before and w.changed_at = c.changed_at and w.id = (c.row).id
+      and not tallyhook.is_open((c.row).kind, (c.row).state)
+  ), opened as (
+    insert into tallyhook.open_operations (state, changed_at, id, recorded_at, contract_id, conflict_key)
+    select (c.row).state, tallyhook.changed_at(c.row), (c.row).id, (c.row).recorded_at, (c.row).contract_id,
+      (c.row).conflict_key
+    from changed c
+    where tallyhook.is_open((c.row).kind, (c.row).state) and not tallyhook.is_open((c.row).kind, c.before)
+  ), emitted as (
+    select e.made from (
+      select jsonb_agg(d.draft || jsonb_build_object('seq', (c.row).event_seq) order by d.n) as drafts
+      from changed c join jsonb_array_elements(drafts) with ordinality as d(draft, n)
+        on d.draft ->> 'operation' = (c.row).id and d.draft ->> 'state' = (c.row).state) a
+    cross join lateral tallyhook.emit_events(at, a.drafts, shapes) e
+    where a.drafts is not null
+  )
+  select c.row, c.before, c.reason, m.made
+  from changed c cross join (select coalesce(max(made), 0) as made from emitted) m;
+end $$;
+--> statement-breakpoint
+revoke execute on function tallyhook.record_intents, tallyhook.is_open, tallyhook.changed_at, tallyhook.usage,
+  tallyhook.usage_hour, tallyhook.move_operations from public;
+--> statement-breakpoint
+grant execute on function tallyhook.record_intents, tallyhook.is_open, tallyhook.changed_at, tallyhook.usage,
+  tallyhook.usage_hour, tallyhook.move_operations to tallyhook_writer;

@@ -351,7 +351,8 @@ create table tallyhook.nft_movements (
 create table tallyhook.numbered_events (
   first_seq bigint not null,
   recorded_at timestamp(3) with time zone not null,
-  ids uuid[] not null
+  ids uuid[] not null,
+  recorded_ats timestamp(3) with time zone[] not null
 ) partition by RANGE (recorded_at);
 create table tallyhook.observations (
   id text not null,
@@ -377,6 +378,14 @@ create table tallyhook.observed_holders (
   requested_at timestamp(3) with time zone not null,
   problem text
 );
+create table tallyhook.open_operations (
+  state text not null,
+  changed_at timestamp(3) with time zone not null,
+  id text not null,
+  recorded_at timestamp(3) with time zone not null,
+  contract_id numeric,
+  conflict_key text
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.operation_effects (
   operation_id text not null,
   line smallint not null,
@@ -440,6 +449,7 @@ create table tallyhook.operations (
   effective_basis text,
   evidence jsonb,
   settled_at timestamp(3) with time zone,
+  event_seq bigint not null default 0,
   state text not null,
   outcome text not null generated always as (
 CASE
@@ -452,6 +462,31 @@ CASE
     WHEN (kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text]))
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
     ELSE false
+END) stored,
+  ended_as text generated always as (
+CASE
+    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text, 'cancelled'::text])) THEN state
+    ELSE NULL::text
+END) stored,
+  unnumbered boolean generated always as (
+CASE
+    WHEN ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text]))) THEN true
+    ELSE NULL::boolean
+END) stored,
+  reported_as text generated always as (
+CASE
+    WHEN (source = 'report'::text) THEN COALESCE((((tx_app_no)::text || ':'::text) || (tx_log_no)::text), lower(tx_hash))
+    ELSE NULL::text
+END) stored,
+  fee_at timestamp(3) with time zone generated always as (
+CASE
+    WHEN (fee_mode IS NOT NULL) THEN COALESCE(sent_at, effective_at, recorded_at)
+    ELSE NULL::timestamp with time zone
+END) stored,
+  happened_at timestamp(3) with time zone generated always as (
+CASE
+    WHEN (kind <> ALL (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN COALESCE(effective_at, sent_at, recorded_at)
+    ELSE NULL::timestamp with time zone
 END) stored
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.owners (
@@ -577,15 +612,6 @@ create table tallyhook.reports (
   hash text not null,
   created_at timestamp(3) with time zone not null
 );
-create table tallyhook.sends (
-  operation_id text not null,
-  n integer not null,
-  started_at timestamp(3) with time zone not null,
-  deadline_at timestamp(3) with time zone not null,
-  daemon_id text not null,
-  epoch bigint not null,
-  after text
-);
 create table tallyhook.service_changes (
   at timestamp(3) with time zone not null,
   state text not null
@@ -673,7 +699,11 @@ create table tallyhook.transitions (
   to_state text not null,
   at timestamp(3) with time zone not null,
   cause text not null,
-  evidence jsonb
+  evidence jsonb,
+  deadline_at timestamp(3) with time zone,
+  daemon_id text,
+  tx_log_no numeric,
+  tx_hash text
 );
 create table tallyhook.unchained_rows (
   id bigint not null generated always as identity,
@@ -824,6 +854,8 @@ alter table tallyhook.observations add constraint observations_started_at_id_pk 
 alter table tallyhook.observed_holders add constraint observed_holders_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.observed_holders add constraint observed_holders_pkey PRIMARY KEY (id);
 alter table tallyhook.observed_holders add constraint observed_holders_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.open_operations add constraint open_operations_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.open_operations add constraint open_operations_state_changed_at_id_pk PRIMARY KEY (state, changed_at, id);
 alter table tallyhook.operation_effects add constraint operation_effects_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operation_effects add constraint operation_effects_operation_id_line_pk PRIMARY KEY (operation_id, line);
 alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
@@ -833,7 +865,7 @@ alter table tallyhook.operations add constraint operations_key_held_only_with_ke
 alter table tallyhook.operations add constraint operations_kind_known CHECK ((kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'set_extra_data'::text, 'transfer_from'::text, 'give'::text, 'receive_from'::text, 'transfer'::text, 'other'::text])));
 alter table tallyhook.operations add constraint operations_operation_no_whole CHECK ((scale(operation_no) = 0));
 alter table tallyhook.operations add constraint operations_pkey PRIMARY KEY (id);
-alter table tallyhook.operations add constraint operations_state_known CHECK ((state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'accepted'::text, 'rejected'::text, 'unknown'::text, 'executed'::text, 'not_executed'::text, 'undecided'::text, 'settled'::text, 'failed'::text, 'cancelled'::text])));
+alter table tallyhook.operations add constraint operations_state_known CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'accepted'::text, 'rejected'::text, 'unknown'::text, 'executed'::text, 'not_executed'::text, 'undecided'::text, 'settled'::text, 'failed'::text, 'cancelled'::text])));
 alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
@@ -857,7 +889,6 @@ alter table tallyhook.replays add constraint replays_pkey PRIMARY KEY (id);
 alter table tallyhook.report_files add constraint report_files_report_id_format_pk PRIMARY KEY (report_id, format);
 alter table tallyhook.report_files add constraint report_files_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
-alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
 alter table tallyhook.service_changes add constraint service_changes_pkey PRIMARY KEY (at);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
 alter table tallyhook.subjects add constraint subjects_pkey PRIMARY KEY (subject);
@@ -875,6 +906,7 @@ alter table tallyhook.transactions add constraint transactions_posting_in_turn C
 alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.transitions add constraint transitions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.unchained_rows add constraint unchained_rows_pkey PRIMARY KEY (id);
 alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
@@ -920,27 +952,23 @@ CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (cont
 CREATE UNIQUE INDEX nft_movements_reversed_once ON tallyhook.nft_movements USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
 CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree (contract_id, token_id);
+CREATE INDEX open_operations_by_conflict ON tallyhook.open_operations USING btree (conflict_key) WHERE (conflict_key IS NOT NULL);
+CREATE INDEX open_operations_by_contract ON tallyhook.open_operations USING btree (contract_id) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
-CREATE INDEX operations_by_effect ON tallyhook.operations USING btree (COALESCE(effective_at, sent_at, recorded_at)) WHERE (kind <> ALL (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text]));
-CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
+CREATE INDEX operations_by_effect ON tallyhook.operations USING btree (happened_at) WHERE (happened_at IS NOT NULL);
+CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, fee_at) WHERE (fee_mode IS NOT NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);
-CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_kind ON tallyhook.operations USING btree (kind, recorded_at);
 CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference, recorded_at) WHERE (reference IS NOT NULL);
 CREATE INDEX operations_by_released_key ON tallyhook.operations USING btree (idempotency_key) WHERE ((idempotency_key IS NOT NULL) AND (NOT key_held));
-CREATE INDEX operations_by_state ON tallyhook.operations USING btree (state, recorded_at, kind);
 CREATE INDEX operations_by_time ON tallyhook.operations USING btree (recorded_at);
 CREATE INDEX operations_by_to ON tallyhook.operations USING btree (lower(to_addr), recorded_at) WHERE (to_addr IS NOT NULL);
 CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id, recorded_at) WHERE (contract_id IS NOT NULL);
-CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
+CREATE INDEX operations_ended ON tallyhook.operations USING btree (ended_as, recorded_at) WHERE (ended_as IS NOT NULL);
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (idempotency_key, owner) WHERE key_held;
-CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
-CREATE INDEX operations_open_conflict ON tallyhook.operations USING btree (conflict_key) WHERE ((conflict_key IS NOT NULL) AND (state = ANY (ARRAY['sending'::text, 'unknown'::text])));
-CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, lower(to_addr)) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
-CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (lower(tx_hash)) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
-CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
-CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
+CREATE UNIQUE INDEX operations_reported ON tallyhook.operations USING btree (reported_as) WHERE (reported_as IS NOT NULL);
+CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE unnumbered;
 CREATE UNIQUE INDEX owners_once ON tallyhook.owners USING btree (tallyhook.owner_key(name));
 CREATE INDEX pending_deliveries_by_subject ON tallyhook.pending_deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (subject IS NOT NULL);
 CREATE INDEX pending_deliveries_due ON tallyhook.pending_deliveries USING btree (endpoint_id, due_at);
@@ -964,8 +992,10 @@ CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING bt
 CREATE UNIQUE INDEX transactions_by_request ON tallyhook.transactions USING btree (posting_request_id) WHERE (posting_request_id IS NOT NULL);
 CREATE INDEX transactions_late ON tallyhook.transactions USING btree (id) WHERE ((recorded_at - effective_at) > '01:00:00'::interval);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
+CREATE INDEX transitions_by_hash ON tallyhook.transitions USING btree (lower(tx_hash)) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX transitions_by_id ON tallyhook.transitions USING brin (id) WITH (autosummarize='on');
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id);
+CREATE INDEX transitions_by_tx ON tallyhook.transitions USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
 CREATE INDEX wallets_by_observation ON tallyhook.wallets USING btree (observed_at);
@@ -1133,7 +1163,8 @@ create view finance_v1.in_doubt as
     t.cause,
     p.decision AS proposal,
     p.proposed_by
-   FROM (((tallyhook.operations o
+   FROM ((((tallyhook.open_operations w
+     JOIN tallyhook.operations o ON ((o.id = w.id)))
      LEFT JOIN LATERAL ( SELECT x.at,
             x.cause
            FROM tallyhook.transitions x
@@ -1149,7 +1180,7 @@ create view finance_v1.in_doubt as
           WHERE (d.subject = o.id)
           ORDER BY d.n DESC
          LIMIT 1) p ON (true))
-  WHERE (o.state = ANY (ARRAY['unknown'::text, 'undecided'::text]));
+  WHERE (w.state = ANY (ARRAY['unknown'::text, 'undecided'::text]));
 create view finance_v1.journal as
  SELECT ((t.id * 1000) + e.line) AS seq,
     t.id AS transaction_id,
@@ -1594,6 +1625,7 @@ CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zo
 CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(seq bigint, effective_at timestamp with time zone, kind text, reason_type text, reference text, operation_id text, tx_log_no numeric, counterparty text, amount numeric, fee numeric, balance_after numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 1b30a5996549792e0a41953024f7f3b2
 CREATE OR REPLACE FUNCTION tallyhook.approvals_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 379b7e24969e92c9cf34eae71523d844
 CREATE OR REPLACE FUNCTION tallyhook.chain_batch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 86feb2213368247829b9b6ebe6c50eab
+CREATE OR REPLACE FUNCTION tallyhook.changed_at(o tallyhook.operations) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 4345c9478ad7d09c4b11abca1ab8b251
 CREATE OR REPLACE FUNCTION tallyhook.check_accounts() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body fba9368721b8f9edf8f7b776dae42177
 CREATE OR REPLACE FUNCTION tallyhook.check_batches() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body 36febf672a54c1b0b5734cc7c196a301
 CREATE OR REPLACE FUNCTION tallyhook.check_drift() RETURNS trigger LANGUAGE plpgsql; -- body 390aa80b02fc53254c8f136e5be7347f
@@ -1607,31 +1639,39 @@ CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid 
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
 CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
+CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 48723580ab0e71d8f5954abdf424b3fd
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
+CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body d8b942639d2a81fe05a1214a79542306
 CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
-CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body 299c2ebe04d8a347a377ec57b15223b7
+CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE; -- body cb7fa6e50d7a1106108c02f731f9f8eb
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
 CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC' SET enable_seqscan TO 'off'; -- body 1bf7ddee391621d233eb1dc6cf578b51
-CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer) RETURNS boolean LANGUAGE plpgsql STABLE; -- body 7aee8637344a880fc22a87432c244d5d
+CREATE OR REPLACE FUNCTION tallyhook.is_open(kind text, state text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 2cd2a93fa04fa7153944001756bda32f
+CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer) RETURNS boolean LANGUAGE plpgsql STABLE; -- body ba4c300df6f3e96259f2bf58c3f150bf
+CREATE OR REPLACE FUNCTION tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body b9e6c58a53bf7054c58b660822365a53
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods() RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'pg_temp'; -- body 6ed021f336a1ea7e4d74dc1837b93d36
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 28edbd98eb65ed6ac906578eec206e47
 CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE STRICT SET "TimeZone" TO 'UTC'; -- body 40ff8e71e432a1c39d0cd1c3c751477d
+CREATE OR REPLACE FUNCTION tallyhook.move_operations(moves jsonb, locks text[], at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(moved tallyhook.operations, from_state text, quarantine_reason text, deliveries integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 7d4e2939975be61d500cb32e923b5a16
 CREATE OR REPLACE FUNCTION tallyhook.movements("from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(effective_at timestamp with time zone, kind text, reason_type text, operations integer, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 283cc46ae979508ee00b646a8ef9005a
 CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 30a5f183c31870e8112d3d83123157f0
+CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body f164bee4540a1559aaffc16eabd6b3a7
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
 CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 852c09dc7065253df21f23db92e56172
 CREATE OR REPLACE FUNCTION tallyhook.quarantine_releases_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 2ea1d3d0d84e4ac108e21fb52e1113dc
-CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, last_operation text, last_send integer, queue_max integer) RETURNS TABLE(n integer, result text, open jsonb) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ead71a5e0617d7e97c84b4e14ab3a68b
+CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, last_operation text, last_send integer, queue_max integer) RETURNS TABLE(n integer, result text, open jsonb) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 76dc8da62310ba45276bdddd52ed6c61
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change() RETURNS trigger LANGUAGE plpgsql; -- body ddbb3f54fb0519157732cf42dac0491c
 CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF tallyhook.nft_movements LANGUAGE sql STABLE; -- body b98476c04f9e19cc0b9cbe11bc2eeefa
 CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body ebb4b3d7b10d49a68029664e5fdd5d96
 CREATE OR REPLACE FUNCTION tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamp with time zone, synced boolean) RETURNS SETOF uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body f0b79a42fd554fced1243a4561d6d97c
 CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS bytea LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off'; -- body aafa40b72225b175f6071fd0018b92b7
-CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 7be0331ecb0828d173482a7155f9d744
+CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 9b8c78667c6e7717c2f531c318a3d703
+CREATE OR REPLACE FUNCTION tallyhook.usage(o tallyhook.operations) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body d7eba69a4bd8f1b798b7edf6418bd712
+CREATE OR REPLACE FUNCTION tallyhook.usage_hour(o tallyhook.operations) RETURNS timestamp with time zone LANGUAGE sql STABLE PARALLEL SAFE; -- body 192d677bfac3f768c1631a07b0a3d71e
 CREATE OR REPLACE FUNCTION tallyhook.zone_or_default(time_zone text) RETURNS text LANGUAGE sql STABLE; -- body 28295351ad0fe9bccc262c0a01c5e4be
 
 -- triggers
@@ -1674,7 +1714,6 @@ CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.post
 CREATE TRIGGER quarantine_releases_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.quarantine_releases FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER quarantine_releases_to_chain AFTER INSERT ON tallyhook.quarantine_releases REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.quarantine_releases_to_chain(); -- always
 CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
-CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.sends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
 CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1812,7 +1851,7 @@ comment on column finance_v1.operations.reason_type is 'Reason as sent with the 
 comment on column finance_v1.operations.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations.state is 'State of the write: undecided, unknown, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
 comment on column finance_v1.operations.to_addr is 'Wallet that receives, or the owner after.';
 comment on column finance_v1.operations.token_id is 'NFT token.';
 comment on column finance_v1.operations.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
@@ -1832,7 +1871,7 @@ comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason
 comment on column finance_v1.operations_without_tx_number.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations_without_tx_number.state is 'State of the write: undecided, unknown, recorded, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.state is 'State of the write: undecided, unknown, queued, sending, accepted, executed, settled, not_executed, rejected, failed or cancelled.';
 comment on column finance_v1.operations_without_tx_number.to_addr is 'Wallet that receives, or the owner after.';
 comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token.';
 comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered, of which `tx_log_no` is one.';
@@ -1977,23 +2016,32 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.changed_at(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.claim_deliveries(jsonb,uuid[],uuid,integer,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.database_identity() to tallyhook_writer;
 grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
 grant execute on function tallyhook.day_of(timestamp with time zone,text) to tallyhook_writer;
+grant execute on function tallyhook.delivery_id(uuid,text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
+grant execute on function tallyhook.emit_events(timestamp with time zone,jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.epoch_ms(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.is_open(text,text) to tallyhook_writer;
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
+grant execute on function tallyhook.is_subscribed(tallyhook.endpoints,text,text) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.move_operations(jsonb,text[],timestamp with time zone,jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.number_events(integer,boolean) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,text,integer,integer) to tallyhook_writer;
+grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone,boolean) to tallyhook_writer;
+grant execute on function tallyhook.usage(tallyhook.operations) to tallyhook_writer;
+grant execute on function tallyhook.usage_hour(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.zone_or_default(text) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
@@ -2046,6 +2094,7 @@ grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant insert, select on tallyhook.numbered_events to tallyhook_writer;
 grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.observed_holders to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.open_operations to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
 grant update on tallyhook.operation_effects.amount to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;
@@ -2062,6 +2111,7 @@ grant update on tallyhook.operations.error_class to tallyhook_writer;
 grant update on tallyhook.operations.error_code to tallyhook_writer;
 grant update on tallyhook.operations.error_message to tallyhook_writer;
 grant update on tallyhook.operations.error_status to tallyhook_writer;
+grant update on tallyhook.operations.event_seq to tallyhook_writer;
 grant update on tallyhook.operations.evidence to tallyhook_writer;
 grant update on tallyhook.operations.fee_mode to tallyhook_writer;
 grant update on tallyhook.operations.key_held to tallyhook_writer;
@@ -2086,7 +2136,6 @@ grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.replays to tallyhook_writer;
 grant insert, select, update on tallyhook.report_files to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
-grant insert, select on tallyhook.sends to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.service_changes to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.subjects to tallyhook_writer;

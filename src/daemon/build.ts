@@ -40,7 +40,7 @@ import {
 } from '../reconciler/reconciler.ts';
 import { makePeriods, makeReports, PAGE_STYLE } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { fanOut, makeWebhooks } from '../webhooks/webhooks.ts';
+import { makeWebhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
 import {
   alertSettings,
@@ -229,7 +229,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
   const { daemon, upstream, heartbeat } = base;
   const effectSettings = ledgerSettings(config);
-  const outbox = makeOutbox({ clock, ids, fanOut });
+  const outbox = makeOutbox({ clock, ids });
   const context = { clock, random, ids, metrics, log, daemon, outbox, effectSettings };
   const workers = { ...context, db: workersDb };
   const people = { ...context, db: peopleDb };

@@ -114,7 +114,6 @@ export function queuedResponse(
 
 /** The errors that repeats get of operations without an answer to replay. */
 const REPLAY_ERRORS: Partial<Record<State, ErrorCode>> = {
-  recorded: 'idempotency_in_flight',
   sending: 'idempotency_in_flight',
   unknown: 'outcome_unknown',
   undecided: 'outcome_unknown',

@@ -238,11 +238,10 @@ function underWrongRule(sql: Sql, rules: FeeRules, limit: number) {
     cross join lateral (
       select o.id from tallyhook.operations o
       where o.fee_mode is not null and o.fee_mode = x.mode
-        and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= x."from"
-        and coalesce(o.sent_at, o.effective_at, o.recorded_at) < x."to"
+        and o.fee_at >= x."from" and o.fee_at < x."to"
         and not exists (select from tallyhook.due_postings d where d.operation_id = o.id
           and d.quarantine_reason is distinct from ${FEE_EXCEEDS} offset 0)
-      order by coalesce(o.sent_at, o.effective_at, o.recorded_at) limit ${limit}) o
+      order by o.fee_at limit ${limit}) o
     limit ${limit}`;
 }
 

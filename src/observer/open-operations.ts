@@ -22,12 +22,12 @@ export function openOperationSearch(
   const schedule = (now: Instant, which: OpenOperations) =>
     db.single((q) => scheduleOpen(q, now, which, times));
   const searches = SEARCHES.map((search) => ({ ...search, last: Number.NEGATIVE_INFINITY }));
-  let page = { after: 0, at: Number.NEGATIVE_INFINITY };
+  let page: { after: Position; at: Instant } = { after: FIRST, at: Number.NEGATIVE_INFINITY };
   return async (now) => {
     if (now < page.at || now >= page.at + PAGE.everyMs) {
       const { after } = page;
       const next = await schedule(now, { after, limit: PAGE.operations });
-      page = { after: next ?? 0, at: now };
+      page = { after: next ?? FIRST, at: now };
     }
     const due = searches.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
     const search = searches[due];
@@ -40,8 +40,17 @@ export function openOperationSearch(
   };
 }
 
-/** Open operations to schedule: those that changed since, or a page of all, by their change. */
-type OpenOperations = { since: Instant } | { after: Instant; limit: number };
+/** The place of an open operation in their index. */
+interface Position {
+  state: string;
+  changedAt: Instant;
+  id: string;
+}
+
+const FIRST: Position = { state: '', changedAt: 0, id: '' };
+
+/** Open operations to schedule: those that changed since, or a page of all. */
+type OpenOperations = { since: Instant } | { after: Position; limit: number };
 
 /**
  * Where more is due than the budget allows, the target that waits longest is next, and each further
@@ -57,30 +66,27 @@ const FURTHER_MAX = 30;
  * per `gapMs`. That is the read lag of the settings, never a learned time: a poll before it
  * concludes nothing about a balance. A poll that shows nothing new of a steady target is not
  * evaluated, and asks for no other by itself. A target that is being recorded or claimed at this
- * moment is left to the next search. Returns the newest change that it considered, if the page was
- * full.
+ * moment is left to the next search. Returns the last operation of the page if that was full.
  */
 export async function scheduleOpen(
   db: Queryable,
   now: Instant,
   which: OpenOperations,
   { gapMs, readLagMs }: { gapMs: number; readLagMs: number },
-): Promise<Instant | undefined> {
+): Promise<Position | undefined> {
   const { sql } = db;
-  const from = isoText('since' in which ? which.since : which.after);
   const page =
     'since' in which
-      ? sql`>= ${from}::timestamptz`
-      : sql`> ${from}::timestamptz order by coalesce(answered_at, sent_at, recorded_at)
-          limit ${which.limit}`;
-  const rows = await sql<{ operations: number; until: Instant | null }[]>`
+      ? sql`w.changed_at >= ${isoText(which.since)}::timestamptz`
+      : sql`(w.state, w.changed_at, w.id) > (${which.after.state},
+          ${isoText(which.after.changedAt)}::timestamptz, ${which.after.id})
+        order by w.state, w.changed_at, w.id limit ${which.limit}`;
+  const rows = await sql<({ operations: number } & Position)[]>`
     with open as materialized (
-      select id, kind, contract_id, token_id,
-        coalesce(answered_at, sent_at, recorded_at) as changed_at
-      from tallyhook.operations
-      where settled_at is null
-        and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
-        and coalesce(answered_at, sent_at, recorded_at) ${page}
+      select o.id, o.kind, o.contract_id, o.token_id, w.state, w.changed_at
+      from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+      where w.state in ('sending', 'queued', 'accepted', 'unknown', 'executed')
+        and ${page}
     ), named as (
       select lower(e.account) as name, 'wallet' as kind, substr(e.account, 8) as addr,
         null::numeric as contract_id, null::numeric as token_id, o.changed_at
@@ -120,7 +126,10 @@ export async function scheduleOpen(
       update tallyhook.targets t set pending = true, next_poll_at = least(t.next_poll_at, d.at)
       from late d where t.name = d.name
     )
-    select count(*)::int as operations, max(changed_at) as until from open`;
-  const { operations = 0, until = null } = rows[0] ?? {};
-  return 'limit' in which && operations === which.limit && until !== null ? until : undefined;
+    select (select count(*) from open)::int as operations, l.state, l.changed_at, l.id
+    from (select) x left join lateral (
+      select state, changed_at, id from open order by state desc, changed_at desc, id desc limit 1
+    ) l on true`;
+  const [last] = rows;
+  return last && 'limit' in which && last.operations === which.limit ? last : undefined;
 }

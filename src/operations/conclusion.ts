@@ -2,20 +2,25 @@
  * Conclusions: the state that follows from an answer of the service, or from a send without one.
  * They are committed in groups, each with its event.
  */
-
 import { BOUNDS, groupCommit } from '../db/access/group-commit.ts';
-import type { Db, Tx } from '../db/connect.ts';
+import type { Db } from '../db/connect.ts';
 import type { Daemon } from '../db/leases.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { unreachable } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Outbox } from '../outbox/outbox.ts';
+import type { OwnOutbox } from '../outbox/outbox.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
 import { eventsOf } from './events.ts';
 import { lockNames, txNumberLock } from './intake/locks.ts';
 import type { Operation } from './operation.ts';
 import { lockSentLater } from './queue/sends.ts';
-import { applyTransitions, type Move, type TransitionDeps } from './transitions.ts';
+import {
+  applyTransitions,
+  type Move,
+  moveOperations,
+  operationAfter,
+  type TransitionDeps,
+} from './transitions.ts';
 
 /** The result of a send. */
 export interface Conclusion {
@@ -32,43 +37,83 @@ export interface Conclusion {
 interface Deps extends TransitionDeps {
   db: Db;
   daemon: Daemon;
-  outbox: Outbox;
+  outbox: Pick<OwnOutbox, 'emit' | 'prepare' | 'note'>;
+}
+
+interface Concluding extends Conclusion {
+  /** As it was recorded and is being sent, if this process recorded it. */
+  sent: Operation | undefined;
 }
 
 /** Commits conclusions; the result is undefined for one that changes nothing. */
 export function outcomeCommits(deps: Deps) {
-  const { db, daemon } = deps;
-  return groupCommit<Conclusion, Operation | undefined>(async (group) => {
+  return groupCommit<Concluding, Operation | undefined>(async (group) => {
     // The first of repeated conclusions counts.
     const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
-    const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
-    const numbers = moves.flatMap(({ txLogNo }) =>
-      txLogNo == null ? [] : [txNumberLock(txLogNo)],
+    const moves = [...first.values()].map((one) => ({
+      move: conclusionMove(one, deps.daemon.id),
+      sent: one.sent,
+    }));
+    const foreseen = moves.flatMap(({ move, sent }) =>
+      sent && !move.requeue ? { move, sent } : [],
     );
-    const moved = await db.begin(async (tx) => {
-      // Pipelined into one round trip. The lock makes the later of two answers with the same
-      // number see the earlier.
-      const locked = lockNames(tx, numbers);
-      const [, operations] = await Promise.all([locked, moveConcluded(tx, moves, deps)]);
-      return operations;
-    });
+    const moved = foreseen.length > 0 ? await concludeSent(deps, foreseen) : [];
+    const done = new Set(moved.map(({ id }) => id));
+    const others = moves.flatMap(({ move }) => (done.has(move.id) ? [] : move));
+    if (others.length > 0) moved.push(...(await concludeOthers(deps, others)));
     return group.map((c) => moved.find((operation) => operation.id === c.operationId));
   }, BOUNDS);
 }
 
 /**
- * Applies the moves of conclusions. A write that was proved not to be sent may be sent again since;
- * a late repeat of such a conclusion must not change that newer send.
+ * Concludes sends of operations that nothing else has changed since they were recorded, which is
+ * nearly always so: what their events say is known before, so that it is one statement. Returns
+ * those that it moved.
  */
-async function moveConcluded(tx: Tx, moves: readonly Move[], deps: Deps): Promise<Operation[]> {
-  const notSent = moves.filter((move) => move.requeue);
-  const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
-  return applyTransitions(
-    tx,
-    moves.filter((move) => !move.requeue || !later?.has(move.id)),
-    deps,
-    (changed) => deps.outbox.emit(tx, changed.flatMap(eventsOf)),
-  );
+async function concludeSent(
+  { db, outbox, metrics }: Deps,
+  foreseen: readonly { move: Move; sent: Operation }[],
+): Promise<Operation[]> {
+  const moves = foreseen.map(({ move }): Move => ({ ...move, before: ['sending'] }));
+  const after = foreseen.map(({ move, sent }) => operationAfter(sent, move));
+  const prepared = outbox.prepare(after.flatMap(eventsOf));
+  const events = {
+    ...prepared,
+    rows: prepared.rows.map((row, n) => ({
+      ...row,
+      operation: after[n]?.id,
+      state: after[n]?.state,
+    })),
+  };
+  const input = { moves, locks: numberLocks(moves), events };
+  const { moved, deliveries } = await db.single((q) => moveOperations(q, input));
+  outbox.note(deliveries);
+  for (const { kind, state } of moved) metrics.operations.inc({ kind, state });
+  return moved;
+}
+
+/**
+ * Concludes the others. A write that was proved not to be sent may be sent again since; a late
+ * repeat of such a conclusion must not change that newer send.
+ */
+function concludeOthers(deps: Deps, moves: readonly Move[]): Promise<Operation[]> {
+  return deps.db.begin(async (tx) => {
+    // The later of two answers with the same number sees the earlier.
+    await lockNames(tx, numberLocks(moves));
+    const notSent = moves.filter((move) => move.requeue);
+    const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
+    const moved = await applyTransitions(
+      tx,
+      moves.filter((move) => !move.requeue || !later?.has(move.id)),
+      deps,
+    );
+    await deps.outbox.emit(tx, moved.flatMap(eventsOf));
+    return moved;
+  });
+}
+
+function numberLocks(moves: readonly Move[]): string[] {
+  return moves.flatMap(({ txLogNo }) => (txLogNo == null ? [] : txNumberLock(txLogNo)));
 }
 
 const MESSAGE_MAX = 500;

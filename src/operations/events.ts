@@ -8,7 +8,7 @@ import {
 } from '../resources/operations/operation.ts';
 import type { Row, Shown } from '../resources/resource.ts';
 import { shower } from '../resources/show.ts';
-import { isFinal, type Operation } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 const showData = shower(operationData);
 
@@ -38,6 +38,11 @@ export function eventsOf(operation: Operation): EventDraft[] {
   return [eventOf(operation, state, occurredAt)];
 }
 
+/** Subject and number of the event of a transition. */
+export function aboutOperation({ id, eventSeq }: Pick<Operation, 'id' | 'eventSeq'>) {
+  return { subject: `operation:${id}`, seq: eventSeq };
+}
+
 /** The event of an operation that an observation settled or failed. */
 export function endedEvent(operation: Operation, occurredAt: Instant): EventDraft {
   return eventOf(operation, operation.state === 'failed' ? 'failed' : 'settled', occurredAt);
@@ -48,8 +53,8 @@ function eventOf(
   state: 'accepted' | 'rejected' | 'unknown' | 'settled' | 'failed',
   occurredAt: Instant,
 ): EventDraft {
-  const common = { subject: `operation:${operation.id}`, occurredAt, last: isFinal(operation) };
-  return { ...common, type: `operation.${state}`, data: operationFields(operation) };
+  const data = operationFields(operation);
+  return { ...aboutOperation(operation), occurredAt, type: `operation.${state}`, data };
 }
 
 /** `supersedes` is the earlier state if that was a resolution too. */
@@ -59,8 +64,8 @@ export function resolvedEvent(
   occurredAt: Instant,
 ): EventDraft {
   return {
+    ...aboutOperation(operation),
     type: 'operation.resolved',
-    subject: `operation:${operation.id}`,
     occurredAt,
     data: {
       ...operationFields(operation),

@@ -159,6 +159,6 @@ export async function isMaybeSent(db: Queryable, id: string): Promise<boolean> {
 /** Whether there is any queued write. */
 export async function hasQueued(db: Queryable): Promise<boolean> {
   const rows = await db.sql`
-    select 1 as one from tallyhook.operations o where o.state = 'queued' limit 1`;
+    select 1 as one from tallyhook.open_operations where state = 'queued' limit 1`;
   return rows.length > 0;
 }

@@ -10,16 +10,10 @@ import { isProposed } from './decisions/decisions.ts';
 import type { Operation } from './operation.ts';
 import { operationColumns } from './store.ts';
 
-/** The states that are not final. */
-const OPEN_STATES = [
-  'recorded',
-  'sending',
-  'queued',
-  'accepted',
-  'unknown',
-  'executed',
-  'undecided',
-];
+/** The states of operations that have not ended; see the table `open_operations`. */
+const OPEN_STATES = ['sending', 'queued', 'accepted', 'unknown', 'executed', 'undecided'];
+/** Those of `ended_as`. */
+const ENDED_STATES = ['rejected', 'failed', 'not_executed', 'cancelled'];
 
 export interface OperationFilter extends Partial<RowOf<typeof operation.filters>> {
   /** Continue after this id (ids sort by time), newest first. */
@@ -43,16 +37,27 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
           sql`lower(o.from_addr) = ${key}`,
           sql`lower(o.to_addr) = ${key} and lower(o.from_addr) is distinct from ${key}`,
         ];
-  // A part per state, since an index has each in the order of time.
-  const parts: ReturnType<Sql>[] = f.open
-    ? parties.flatMap((rows) => OPEN_STATES.map((state) => sql`${rows} and o.state = ${state}`))
-    : parties;
-  const ids = parts
-    .map((rows) => newest(rows))
+  const states = statesOf(sql, f);
+  const ids = parties
+    .flatMap((rows) => states.map((state) => newest(sql`${rows} and ${state}`)))
     .reduce((before, part) => sql`${before} union all ${part}`);
   return sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o where o.id = any(array(${ids}))
     order by o.recorded_at desc, o.id desc limit ${f.limit}`;
+}
+
+/** The states of a list, as conditions of its parts. Open operations are few. */
+function statesOf(sql: Sql, { open, state }: OperationFilter): ReturnType<Sql>[] {
+  const listed = (rows: ReturnType<Sql>): ReturnType<Sql> => sql`
+    o.id = any(array(select w.id from tallyhook.open_operations w where ${rows}))`;
+  if (open) return [listed(state ? sql`w.state = ${state}` : sql`true`)];
+  if (!state) return [sql`true`];
+  if (ENDED_STATES.includes(state)) return [sql`o.ended_as = ${state}`];
+  // The state that most have, for which the planner has to expect many.
+  if (!OPEN_STATES.includes(state))
+    return [sql`o.state <> all(${[...OPEN_STATES, ...ENDED_STATES]}::text[])`];
+  const accepted: ReturnType<Sql> = sql`o.kind = 'other' and o.state = 'accepted'`;
+  return [listed(sql`w.state = ${state}`), ...(state === 'accepted' ? [accepted] : [])];
 }
 
 function listConditions(sql: Sql, f: OperationFilter) {
@@ -62,6 +67,8 @@ function listConditions(sql: Sql, f: OperationFilter) {
   // Few rows match these filters. As a list of ids they are always found first, by their index.
   const few = (rows: ReturnType<Sql>) => sql`
     and o.id = any(array(select p.id from tallyhook.operations p where ${rows}))`;
+  const withTx = (rows: ReturnType<Sql>) => sql`
+    and o.id = any(array(select t.operation_id from tallyhook.transitions t where ${rows}))`;
   return sql`
     ${
       before
@@ -69,13 +76,12 @@ function listConditions(sql: Sql, f: OperationFilter) {
             (select b.recorded_at from tallyhook.operations b where b.id = ${before}), ${before})`
         : sql``
     }
-    ${f.state ? sql`and o.state = ${f.state}` : sql``}
     ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
     ${f.proposed ? sql`and ${isProposed(sql)}` : sql``}
     ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
     ${token ? sql`and o.token_id = ${token}::numeric` : sql``}
-    ${txLogNo ? few(sql`p.tx_log_no = ${txLogNo}::numeric`) : sql``}
-    ${txHash ? few(sql`lower(p.tx_hash) = ${txHashKey(txHash)}`) : sql``}
+    ${txLogNo ? withTx(sql`t.tx_log_no = ${txLogNo}::numeric`) : sql``}
+    ${txHash ? withTx(sql`lower(t.tx_hash) = ${txHashKey(txHash)}`) : sql``}
     ${
       idempotencyKey
         ? few(sql`p.idempotency_key = ${idempotencyKey} and p.key_held
@@ -98,12 +104,12 @@ interface OpenCount {
 /** The number of operations in each state that is not final, counted up to `max` per state. */
 export async function countOpen(db: Queryable, max: number): Promise<OpenCount[]> {
   return db.sql<OpenCount[]>`
-    select s.state, count(o.recorded_at)::int as count, min(o.recorded_at) as oldest_at
+    select s.state, count(w.recorded_at)::int as count, min(w.recorded_at) as oldest_at
     from unnest(${OPEN_STATES}::text[]) as s(state)
     left join lateral (
-      select recorded_at from tallyhook.operations o where o.state = s.state
-      order by o.recorded_at limit ${max}) o on true
-    group by s.state having count(o.recorded_at) > 0 or s.state = 'undecided'`;
+      select recorded_at from tallyhook.open_operations w where w.state = s.state
+      order by w.changed_at limit ${max}) w on true
+    group by s.state having count(w.recorded_at) > 0 or s.state = 'undecided'`;
 }
 
 /** Writes since then, in steps of so many milliseconds; a step without any is left out. */

@@ -21,8 +21,6 @@ export {
   TOKEN_KINDS,
 } from '../resources/operations/operation.ts';
 
-/** Not sent yet. */
-export const UNSENT_STATES: ReadonlySet<State> = new Set<State>(['recorded', 'queued']);
 /** Executed, and settled by a later observation. */
 export const SETTLING_STATES: ReadonlySet<State> = new Set<State>(['accepted', 'executed']);
 /** Ended by an answer or an observation, without a decision by people. */
@@ -40,7 +38,6 @@ export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
  * decision of people.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
-  recorded: ['sending', 'queued', 'rejected'],
   queued: ['sending', 'cancelled', 'rejected', 'unknown'],
   sending: ['accepted', 'rejected', 'unknown', 'queued'],
   unknown: ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'],
@@ -57,27 +54,6 @@ export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
 /** The states from which `to` may be reached. */
 export function statesBefore(to: State): State[] {
   return (Object.keys(FOLLOWS) as State[]).filter((from) => FOLLOWS[from].includes(to));
-}
-
-/**
- * Whether the state is the last one, and its event as well. What was inferred or decided is not
- * final, nor is an unconfirmed intent: a daemon may have sent it after all. What the service
- * accepted and a balance or the chain confirmed is: taking it back resumes its events.
- */
-export function isFinal(
-  operation: Pick<Operation, 'kind' | 'state' | 'effectiveBasis' | 'errorCode'>,
-): boolean {
-  switch (operation.state) {
-    case 'settled':
-      return operation.effectiveBasis === 'answer';
-    case 'rejected':
-      return operation.errorCode !== 'unconfirmed';
-    case 'accepted':
-      // No observation settles it.
-      return operation.kind === 'other';
-    default:
-      return FOLLOWS[operation.state].length === 0;
-  }
 }
 
 /** All other states have the outcome `open`. */
@@ -120,6 +96,8 @@ export interface Operation extends Omit<Row<typeof operation>, 'operationId' | '
   answerStatus: number | null;
   /** Whether the ledger contains it once posting is done. */
   inLedger: boolean;
+  /** The number of its newest event. */
+  eventSeq: bigint;
 }
 
 /** Whether two numbers of apps may be one: null, where the service named none, is our own app's. */
@@ -154,6 +132,7 @@ export function newOperation(known: NewOperation): Operation {
     settledAt: null,
     expiresAt: null,
     ambiguous: false,
+    eventSeq: 0n,
     outcome: outcomeOf(known.state),
     inLedger: isInLedger(known.kind, known.state),
     ...known,

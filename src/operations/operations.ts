@@ -9,7 +9,7 @@ import { assertProved, type Daemon, type ProveDeps, whenProved } from '../db/lea
 import { type Instant, pause as kernelPause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { beginSeries } from '../kernel/telemetry/metrics.ts';
-import type { Outbox } from '../outbox/outbox.ts';
+import type { OwnOutbox } from '../outbox/outbox.ts';
 import { STATES } from '../resources/operations/operation.ts';
 import { type Conclusion, outcomeCommits } from './conclusion.ts';
 import type { Freeze, FreezeOrder } from './freezes.ts';
@@ -51,7 +51,13 @@ export {
 export { findWithEffects } from './effects/due-operations.ts';
 export * from './effects/effects.ts';
 export * from './effects/fee-rule.ts';
-export { endedEvent, operationFields, operationRow, resolvedEvent } from './events.ts';
+export {
+  aboutOperation,
+  endedEvent,
+  operationFields,
+  operationRow,
+  resolvedEvent,
+} from './events.ts';
 export {
   type FreezeCause,
   findCurrent,
@@ -94,7 +100,7 @@ export {
   lockWithFees,
   type WriteWithFee,
 } from './store.ts';
-export { listTransitions, type Move, pruneUsage, waitsForOf } from './transitions.ts';
+export { listTransitions, type Move, numberEvents, pruneUsage, waitsForOf } from './transitions.ts';
 
 export interface Operations {
   /**
@@ -146,7 +152,7 @@ interface Options extends store.TransitionDeps, Pick<Context, 'db' | 'clock' | '
   pause?: typeof kernelPause;
   settings?: OperationsSettings;
   daemon: Daemon;
-  outbox: Outbox;
+  outbox: Pick<OwnOutbox, 'emit' | 'prepare' | 'note'>;
   /** Proves the database again; see `whenProved`. */
   prove: ProveDeps['prove'];
 }
@@ -163,8 +169,9 @@ export function makeOperations(options: Options): Operations {
     record: recording.record,
     recordResend: (operationId, after, deadlineAt) => resend(deps, operationId, after, deadlineAt),
     async conclude(conclusion) {
-      const moved = await outcomes.add(conclusion);
       const { operationId } = conclusion;
+      const sent = recording.sent(operationId);
+      const moved = await outcomes.add({ ...conclusion, sent });
       const operation = moved ?? (await db.single((q) => reads.findOperation(q, operationId)));
       if (!operation) throw new Failure('internal', 'the operation does not exist');
       recording.concluded(operation);
@@ -176,12 +183,9 @@ export function makeOperations(options: Options): Operations {
     redate: store.redate,
     claimQueued: (now, limit, except = []) =>
       asProved(deps, async (tx) => {
-        const by = { daemonId: daemon.id, epoch: daemon.epoch };
         // The pass may have begun long ago; sends and expiry go by the present.
-        const present = { now: Math.max(now, clock.now()), limit, except, ...by };
-        const claimed = await claim(tx, settings, present);
-        const sending = claimed.map(({ kind }) => ({ kind, state: 'sending' as const }));
-        store.countStates(tx, metrics, sending);
+        const present = { now: Math.max(now, clock.now()), limit, except };
+        const claimed = await claim(tx, { settings, metrics, daemonId: daemon.id }, present);
         const last = claimed.at(-1);
         if (last) rememberSend(tx, daemon, last.id, last.n);
         return claimed;
@@ -239,7 +243,6 @@ function resend(
       deadlineAt,
       startedAt: clock.now(),
       daemonId: daemon.id,
-      epoch: daemon.epoch,
     });
     if (n === undefined) throw new Failure('lease_lost', 'this write may not be sent again');
     rememberSend(tx, daemon, operationId, n);

@@ -20,7 +20,7 @@ export function operationColumns(sql: Sql) {
     o.recorded_at, o.sent_at, o.send_deadline_at,
     o.answer_status, o.answered_at, o.effective_at,
     o.effective_basis, o.settled_at,
-    o.expires_at, o.ambiguous, o.in_ledger`;
+    o.expires_at, o.ambiguous, o.in_ledger, o.event_seq`;
 }
 
 /** The stored answer of the service, for a replay. */
@@ -106,11 +106,12 @@ export async function listUnknown(
 ): Promise<Operation[]> {
   const { sql } = db;
   const next = after
-    ? sql`and (o.recorded_at, o.id) > (${isoText(after.recordedAt)}::timestamptz, ${after.id})`
+    ? sql`and (w.recorded_at, w.id) > (${isoText(after.recordedAt)}::timestamptz, ${after.id})`
     : sql``;
   return sql<Operation[]>`
-    select ${operationColumns(sql)} from tallyhook.operations o
-    where o.settled_at is null and o.state = 'unknown' ${next}
+    select ${operationColumns(sql)} from tallyhook.open_operations w
+    join tallyhook.operations o on o.id = w.id
+    where w.state = 'unknown' ${next}
     order by o.recorded_at, o.id limit ${limit}`;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tables of operations. Transitions and sends are append-only; `state` changes only in the
- * statement that inserts the transition.
+ * Tables of operations. Transitions are append-only; `state` changes only in the statement that
+ * inserts the transition.
  */
 
 import { bytes, instant, json, jsonAsText, tallyhook, whole } from '../db/columns.ts';
@@ -18,6 +18,12 @@ import {
   uniqueIndex,
 } from '../db/drizzle.ts';
 
+/**
+ * The row of an operation. From its intent until it settles its state changes twice, and no index
+ * contains what changes then, so that both are heap-only updates, which add nothing to any index:
+ * what is found by its state is in `open_operations`, or by a generated column that is null on
+ * that way.
+ */
 export const operations = tallyhook.table(
   'operations',
   {
@@ -87,6 +93,8 @@ export const operations = tallyhook.table(
     /** How the outcome is known without an answer of the service. */
     evidence: json(),
     settledAt: instant('settled_at'),
+    /** The `subject_seq` of its newest event. */
+    eventSeq: bigint('event_seq', { mode: 'bigint' }).notNull().default(sql`0`),
     state: text().notNull(),
     /** executed, not_executed or open. */
     outcome: text()
@@ -101,21 +109,39 @@ export const operations = tallyhook.table(
         then state in ('accepted', 'executed', 'settled')
         when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         then state = 'settled' else false end`),
+    /** The state of one that ended without being executed. */
+    endedAs: text('ended_as').generatedAlwaysAs(
+      sql`case when state in ('rejected', 'failed', 'not_executed', 'cancelled') then state end`,
+    ),
+    /** True of an executed one whose number or hash is not known, which a report may be about. */
+    unnumbered: boolean().generatedAlwaysAs(
+      sql`case when tx_log_no is null and tx_hash is null and kind <> 'other'
+        and state in ('undecided', 'executed', 'settled') then true end`,
+    ),
+    /** What no two reported operations share: app and transaction number, or the hash. */
+    reportedAs: text('reported_as').generatedAlwaysAs(
+      sql`case when source = 'report'
+        then coalesce(tx_app_no::text || ':' || tx_log_no::text, lower(tx_hash)) end`,
+    ),
+    /** When the fee rule counts for it; see `feeInstantOf` of effects/fee-rule.ts. */
+    feeAt: instant('fee_at').generatedAlwaysAs(
+      sql`case when fee_mode is not null then coalesce(sent_at, effective_at, recorded_at) end`,
+    ),
+    /** When one happened that moves no tokens of the service, which the ledger has. */
+    happenedAt: instant('happened_at').generatedAlwaysAs(
+      sql`case when kind not in ('give', 'receive_from', 'transfer')
+        then coalesce(effective_at, sent_at, recorded_at) end`,
+    ),
   },
   (t) => [
     uniqueIndex('operations_idempotency').on(t.idempotencyKey, t.owner).where(sql`key_held`),
     index('operations_by_released_key')
       .on(t.idempotencyKey)
       .where(sql`idempotency_key is not null and not key_held`),
-    uniqueIndex('operations_reported_tx')
-      .on(t.txAppNo, t.txLogNo)
-      .where(sql`source = 'report' and tx_log_no is not null`),
-    uniqueIndex('operations_reported_hash')
-      .on(sql`lower(tx_hash)`)
-      .where(sql`source = 'report' and tx_hash is not null`),
+    uniqueIndex('operations_reported').on(t.reportedAs).where(sql`reported_as is not null`),
     // Lists, newest first. Those of columns that most writes lack are partial.
     index('operations_by_time').on(t.recordedAt),
-    index('operations_by_state').on(t.state, t.recordedAt, t.kind),
+    index('operations_ended').on(t.endedAs, t.recordedAt).where(sql`ended_as is not null`),
     index('operations_by_kind').on(t.kind, t.recordedAt),
     index('operations_by_from')
       .on(sql`lower(from_addr)`, t.recordedAt)
@@ -130,38 +156,40 @@ export const operations = tallyhook.table(
     index('operations_by_reference')
       .on(t.reference, t.recordedAt)
       .where(sql`reference is not null`),
-    index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
-    index('operations_by_hash').on(sql`lower(tx_hash)`).where(sql`tx_hash is not null`),
-    // Open writes on a token; those on a wallet are found by their effects.
-    index('operations_open_token')
-      .on(t.contractId, t.tokenId, sql`lower(to_addr)`)
-      .where(sql`contract_id is not null
-        and state in ('recorded', 'queued', 'sending', 'unknown')`),
-    index('operations_open_conflict')
-      .on(t.conflictKey)
-      .where(sql`conflict_key is not null and state in ('sending', 'unknown')`),
-    // Operations without a number, which a report may be about.
-    index('operations_unnumbered')
-      .on(t.recordedAt)
-      .where(sql`tx_log_no is null and tx_hash is null and kind <> 'other'
-        and state in ('undecided', 'executed', 'settled')`),
-    // By `feeInstantOf` of effects/fee-rule.ts.
-    index('operations_by_fee_mode')
-      .on(t.feeMode, sql`coalesce(sent_at, effective_at, recorded_at)`)
-      .where(sql`fee_mode is not null`),
-    // By their latest change: those that the observer has not scheduled polls for.
-    index('operations_news')
-      .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
-      .where(sql`settled_at is null and state in
-      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
-    // By when they happened: those that move no tokens of the service, which the ledger has.
-    index('operations_by_effect')
-      .on(sql`(coalesce(effective_at, sent_at, recorded_at))`)
-      .where(sql`kind not in ('give', 'receive_from', 'transfer')`),
+    index('operations_unnumbered').on(t.recordedAt).where(sql`unnumbered`),
+    index('operations_by_fee_mode').on(t.feeMode, t.feeAt).where(sql`fee_mode is not null`),
+    index('operations_by_effect').on(t.happenedAt).where(sql`happened_at is not null`),
   ],
 );
 
-/** Append-only: every change of state, with its cause. No foreign key, which each row would pay. */
+/**
+ * The operations that have not ended: queued, sending, unknown, undecided, and executed ones that
+ * have not settled. A row is written with the state of the operation. Found by state in the order
+ * of the latest change, which is `answered_at`, `sent_at` or `recorded_at` of the operation.
+ */
+export const openOperations = tallyhook.table(
+  'open_operations',
+  {
+    state: text().notNull(),
+    changedAt: instant('changed_at').notNull(),
+    id: text().notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+    contractId: whole('contract_id'),
+    /** See `ConflictScope`. */
+    conflictKey: text('conflict_key'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.state, t.changedAt, t.id] }),
+    index('open_operations_by_contract').on(t.contractId).where(sql`contract_id is not null`),
+    index('open_operations_by_conflict').on(t.conflictKey).where(sql`conflict_key is not null`),
+  ],
+);
+
+/**
+ * Append-only: every change of state with its cause, and every send, recorded before it begins. One
+ * that keeps the state adds a send, a number, or what the operation waits for. No foreign key,
+ * which each row would pay.
+ */
 export const transitions = tallyhook.table(
   'transitions',
   {
@@ -172,10 +200,18 @@ export const transitions = tallyhook.table(
     at: instant().notNull(),
     cause: text().notNull(),
     evidence: json(),
+    /** Of a send: until when it may last, and the daemon that sends. */
+    deadlineAt: instant('deadline_at'),
+    daemonId: text('daemon_id'),
+    /** The number or hash that became known with it. */
+    txLogNo: whole('tx_log_no'),
+    txHash: text('tx_hash'),
   },
   (t) => [
     // Without the id, equal keys share one entry.
     index('transitions_by_operation').on(t.operationId),
+    index('transitions_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
+    index('transitions_by_hash').on(sql`lower(tx_hash)`).where(sql`tx_hash is not null`),
     // For verification. Rows are stored in the order of their ids, so it is tiny.
     index('transitions_by_id').using('brin', t.id).with({ autosummarize: 'on' }),
   ],
@@ -218,22 +254,6 @@ export const keyUsage = tallyhook.table(
     moved: whole().notNull(),
   },
   (t) => [primaryKey({ columns: [t.keyId, t.hour] })],
-);
-
-/** Append-only: every send, recorded before it begins. */
-export const sends = tallyhook.table(
-  'sends',
-  {
-    operationId: text('operation_id').notNull(),
-    n: integer().notNull(),
-    startedAt: instant('started_at').notNull(),
-    deadlineAt: instant('deadline_at').notNull(),
-    daemonId: text('daemon_id').notNull(),
-    epoch: bigint({ mode: 'bigint' }).notNull(),
-    /** Why an earlier send allows this one; null for the first. */
-    after: text(),
-  },
-  (t) => [primaryKey({ columns: [t.operationId, t.n] })],
 );
 
 /** Times in which all writes are stopped; the current one has no `released_at`. */

@@ -1,27 +1,37 @@
 /** Transitions: the one statement that changes states, and what is noted beside them. */
-import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/telemetry/metrics.ts';
-import { resumeSubject } from '../outbox/outbox.ts';
+import { NO_EVENTS, type PreparedEvents } from '../outbox/outbox.ts';
 import type { operationDetail } from '../resources/operations/operation.ts';
 import type { Row } from '../resources/resource.ts';
 import { addDuePostings } from './due-postings.ts';
-import { isInLedger, type Operation, type State, sameApp, statesBefore } from './operation.ts';
+import {
+  isInLedger,
+  type Operation,
+  outcomeOf,
+  type State,
+  sameApp,
+  statesBefore,
+} from './operation.ts';
 import { operationColumns } from './store.ts';
 
 type Facts =
   | ('evidence' | 'txAppNo' | 'txLogNo' | 'txHash' | 'tokenId')
   | ('errorClass' | 'errorStatus' | 'errorCode' | 'errorMessage' | 'answerStatus' | 'answeredAt')
-  | ('sentAt' | 'sendDeadlineAt' | 'effectiveAt' | 'effectiveBasis' | 'settledAt');
+  | ('sentAt' | 'sendDeadlineAt' | 'effectiveAt' | 'effectiveBasis' | 'settledAt' | 'ambiguous');
 
 /** A change of state with its facts; absent members keep the values of their columns. */
 export interface Move extends Partial<Pick<Operation, Facts>> {
   id: string;
   to: State;
+  /** The only states that it leaves; by default all that may precede `to`. */
+  before?: readonly State[];
   at: Instant;
   cause: string;
+  /** Of a move to `sending`, the daemon that sends it; else the one that moves it. */
   daemonId?: string | null;
   /** True for a decision: only a decision takes back what was accepted or settled. */
   decided?: boolean;
@@ -43,43 +53,17 @@ export interface TransitionDeps {
 /**
  * Changes the states of operations together with their transitions, effects, key usage and due
  * postings. An operation whose state may not precede the new one stays as it is. Returns the
- * operations that changed. The moves must be of different operations.
- * @param emit emits the events of the changed operations, pipelined with the due postings
+ * operations that changed; each has the number of the event that the caller emits about it. The
+ * moves must be of different operations.
  */
 export async function applyTransitions(
   tx: Tx,
   moves: readonly Move[],
   { metrics }: TransitionDeps,
-  emit?: (changed: readonly Operation[]) => Promise<unknown>,
 ): Promise<Operation[]> {
-  const moved = await moveStates(tx, moves);
+  const { moved } = await moveOperations(tx, { moves, locks: [], events: NO_EVENTS });
   countStates(tx, metrics, moved);
-  const at = new Map(moves.map((move) => [move.id, move.at]));
-  const due = moved.flatMap(({ id, kind, fromState, inLedger, quarantineReason }) =>
-    isInLedger(kind, fromState) !== inLedger
-      ? [{ operationId: id, dueAt: at.get(id) ?? 0, quarantineReason }]
-      : [],
-  );
-  const changed = moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
-  for (const { id, fromState } of moved)
-    if (fromState === 'settled' || fromState === 'rejected') await resumeEvents(tx, id, fromState);
-  await Promise.all([addDuePostings(tx, due), emit?.(changed)]);
-  return changed;
-}
-
-/** An event is recorded with the change that it reports, in passes that may be long. */
-const EVENT_AFTER_MS = 60_000;
-/** Accepted, stuck and settled: where retention has removed the events. */
-const EVENTS_BEFORE = 3;
-
-/** The event of this state may have been the last one: a further one continues its numbers. */
-async function resumeEvents(tx: Tx, id: string, state: State): Promise<void> {
-  const rows = await tx.sql<{ at: Instant }[]>`
-    select t.at from tallyhook.transitions t
-    where t.operation_id = ${id} and t.to_state = ${state} order by t.id desc limit 1`;
-  const from = rows[0]?.at ?? 0;
-  const span = { from, until: from + EVENT_AFTER_MS, otherwise: EVENTS_BEFORE };
-  await resumeSubject(tx, `operation:${id}`, span);
+  return moved;
 }
 
 /** Counts changes of states once they are committed. */
@@ -93,7 +77,55 @@ export function countStates(
   });
 }
 
-type Moved = Operation & { fromState: State; quarantineReason: string | null };
+/**
+ * The statement of all transitions; see the function of the database. Returns the operations that
+ * changed, and how many deliveries the events have.
+ * @param input.locks names to lock before anything is read
+ * @param input.events each row also names an `operation`, and its `state` that the event is about
+ */
+export async function moveOperations(
+  { sql }: Queryable,
+  input: { moves: readonly Move[]; locks: readonly string[]; events: PreparedEvents },
+): Promise<{ moved: Operation[]; deliveries: number }> {
+  const { moves, locks, events } = input;
+  const rows = await sql<(Operation & { deliveries: number })[]>`
+    select ${operationColumns(sql)}, m.deliveries
+    from tallyhook.move_operations(${asJson(rowsOf(moves))}::jsonb, ${[...locks]}::text[],
+      ${isoText(events.recordedAt)}::timestamptz, ${asJson(events.rows)}::jsonb,
+      ${asJson(events.shapes)}::jsonb) m
+    cross join lateral (select (m.moved).*) o`;
+  const moved = rows.map(({ deliveries: _, ...operation }) => operation);
+  return { moved, deliveries: rows[0]?.deliveries ?? 0 };
+}
+
+/**
+ * The operation after the move, if that leaves its state as `moveOperations` does; what the event
+ * says that is recorded with it.
+ */
+export function operationAfter(operation: Operation, move: Move): Operation {
+  const { to, answerHeaders: _, answerBody: __, ...facts } = move;
+  const given = <K extends keyof Operation & keyof Move>(key: K) => facts[key] ?? operation[key];
+  return {
+    ...operation,
+    state: to,
+    outcome: outcomeOf(to),
+    inLedger: isInLedger(operation.kind, to),
+    txAppNo: given('txAppNo'),
+    txLogNo: given('txLogNo'),
+    txHash: given('txHash'),
+    tokenId: given('tokenId'),
+    errorClass: move.errorClass ?? null,
+    errorStatus: move.errorStatus ?? null,
+    errorCode: move.errorCode ?? null,
+    errorMessage: move.errorMessage ?? null,
+    answerStatus: given('answerStatus'),
+    answeredAt: given('answeredAt'),
+    effectiveAt: given('effectiveAt'),
+    effectiveBasis: given('effectiveBasis'),
+    evidence: given('evidence'),
+    eventSeq: operation.eventSeq + 1n,
+  };
+}
 
 function rowsOf(moves: readonly Move[]) {
   assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
@@ -105,7 +137,7 @@ function rowsOf(moves: readonly Move[]) {
     ...move,
     repeated: isRepeated(move) ?? false,
     at: isoText(move.at),
-    before: statesBefore(move.to),
+    before: move.before ?? statesBefore(move.to),
     answerBody: move.answerBody ? Buffer.from(move.answerBody).toString('base64') : null,
     sentAt: textOf(move.sentAt),
     sendDeadlineAt: textOf(move.sendDeadlineAt),
@@ -116,85 +148,22 @@ function rowsOf(moves: readonly Move[]) {
   }));
 }
 
-function rowsIn(sql: Sql, moves: readonly Move[]) {
-  return sql`
-    select * from jsonb_to_recordset(${asJson(rowsOf(moves))}::jsonb) as x(id text, "to" text,
-      at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
-      decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
-      "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
-      "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
-      "answerStatus" int, "answerHeaders" json, "answerBody" text,
-      "sentAt" timestamptz, "sendDeadlineAt" timestamptz, "answeredAt" timestamptz,
-      "effectiveAt" timestamptz, "effectiveBasis" text, "settledAt" timestamptz,
-      "retryAt" timestamptz, before text[])`;
-}
-
-async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]> {
-  return sql<Moved[]>`
-    with x as (
-      ${rowsIn(sql, moves)}
-    ), locked as (
-      select o.id, o.state, o.outcome, ${usageColumns(sql)},
-        case when x.requeue and o.state = 'sending' and o.expires_at > x.at
-          then 'queued' else x."to" end as to_state
-      from tallyhook.operations o join x on x.id = o.id
-      -- Else a plan that was made while the table was small scans all of it, until it is analyzed.
-      where o.id = any(array(select x.id from x)) and o.state = any(x.before)
-        and (x.decided or x."to" <> 'not_executed' or o.state not in ('accepted', 'settled'))
-      order by o.id for update of o
-    ), history as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
-      select l.id, l.state, l.to_state, x.at, x.cause, x.evidence
-      from locked l join x on x.id = l.id order by l.id
-    ), moved as (
-      update tallyhook.operations o set
-        state = l.to_state, daemon_id = null,
-        retry_at = case when l.to_state = 'queued' then ${retryAt(sql)} end,
-        key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
-        sent_at = coalesce(x."sentAt", o.sent_at),
-        send_deadline_at = coalesce(x."sendDeadlineAt", o.send_deadline_at),
-        tx_app_no = coalesce(x."txAppNo", o.tx_app_no),
-        tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
-        tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
-        error_class = x."errorClass", error_status = x."errorStatus",
-        error_code = x."errorCode", error_message = x."errorMessage",
-        answer_status = coalesce(x."answerStatus", o.answer_status),
-        answer_headers = coalesce(x."answerHeaders", o.answer_headers),
-        answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
-        answered_at = case when l.to_state <> 'queued'
-          then coalesce(x."answeredAt", o.answered_at) end,
-        -- What is in the ledger has the time of its entries: a late answer does not move it.
-        effective_at = coalesce(case when o.in_ledger then o.effective_at end, x."effectiveAt",
-          o.effective_at),
-        effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
-        settled_at = case when l.to_state in ('executed', 'not_executed') then null
-          else coalesce(x."settledAt", o.settled_at) end,
-        evidence = coalesce(x.evidence, o.evidence)
-      from locked l join x on x.id = l.id
-      where o.id = l.id
-      returning ${operationColumns(sql)}, ${usageColumns(sql)}, l.state as from_state,
-        case when x."txLogNo" is not null and (x.repeated or exists (
-            select from tallyhook.operations p
-            where p.tx_log_no = x."txLogNo" and p.id <> o.id and p.in_ledger
-              and (p.tx_app_no = x."txAppNo") is not false))
-          then 'repeated_tx_log_no' else x."quarantineReason" end as quarantine_reason
-    ), effects as (
-      update tallyhook.operation_effects e
-      set phase = p.phase
-      from moved m cross join lateral (${phaseOf(sql)}) p
-      where e.operation_id = m.id and e.phase <> p.phase
-        and not (e.phase = 'taken_back' and p.phase = 'not_executed')
-    ), usage as (
-      ${countUsage(
-        sql,
-        sql`
-          select l.key_id, l.usage_hour, -l.usage as usage from locked l
-          where l.outcome <> 'not_executed'
-          union all
-          select m.key_id, m.usage_hour, m.usage from moved m where m.outcome <> 'not_executed'`,
-      )}
+/** Numbers one more event about each of these operations that still waits to settle, by id. */
+export async function numberEvents(
+  { sql }: Tx,
+  ids: readonly string[],
+): Promise<Map<string, bigint>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql<{ id: string; eventSeq: bigint }[]>`
+    with waiting as (
+      select id from tallyhook.operations
+      where id = any(${ids as string[]}::text[]) and state in ('accepted', 'executed')
+        and settled_at is null
+      order by id for update
     )
-    select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
+    update tallyhook.operations o set event_seq = o.event_seq + 1
+    from waiting where o.id = waiting.id returning o.id, o.event_seq`;
+  return new Map(rows.map(({ id, eventSeq }) => [id, eventSeq]));
 }
 
 type Detail = Row<typeof operationDetail>;
@@ -288,55 +257,11 @@ export async function redate(
     await addDuePostings(tx, [{ operationId: id, dueAt: now, quarantineReason: null }]);
 }
 
-/** A write is sent again after a second, then after twice as long each time, at most a minute. */
-const REQUEUE_BASE_S = 1;
-const REQUEUE_MAX_S = 60;
-
-function retryAt(sql: Sql) {
-  return sql`greatest(x."retryAt", x.at + make_interval(secs => least(${REQUEUE_MAX_S},
-    ${REQUEUE_BASE_S} * 2 ^ (select least(max(s.n), 10) - 1 from tallyhook.sends s
-      where s.operation_id = o.id))))`;
-}
-
-/** The phase of a moved operation's effects; see the table. */
-function phaseOf(sql: Sql) {
-  return sql`
-    select case
-      when m.state in ('queued', 'undecided', 'settled') then m.state
-      when m.outcome = 'not_executed' and m.from_state in ('accepted', 'executed', 'settled')
-        then 'taken_back'
-      else m.outcome end as phase`;
-}
-
 function textOf(at: Instant | null | undefined): string | null {
   return at == null ? null : isoText(at);
 }
 
 const USAGE_KEPT_HOURS = 48;
-
-/**
- * What operation `o` counts for the daily limit of its key, and its hour: that in which it is sent,
- * and `infinity` while it waits in the request queue. The last 25 hours are never less than the
- * last 24 hours of writes.
- */
-export function usageColumns(sql: Sql) {
-  return sql`o.key_id,
-    case when o.source = 'gateway' then greatest(o.amount, 0) + greatest(o.fee_amount, 0) end
-      as usage,
-    case o.state when 'queued' then 'infinity'
-      else date_trunc('hour', coalesce(o.sent_at, o.recorded_at), 'UTC') end as usage_hour`;
-}
-
-/** Adds changes (`key_id`, `usage_hour`, `usage`) to the counters of keys that have some. */
-export function countUsage(sql: Sql, changes: ReturnType<Sql>) {
-  return sql`
-    insert into tallyhook.key_usage as k (key_id, hour, moved)
-    select c.key_id, c.usage_hour, sum(c.usage) from (${changes}) c
-    where exists (select from tallyhook.key_usage u where u.key_id = c.key_id)
-    group by c.key_id, c.usage_hour having sum(c.usage) <> 0
-    order by c.key_id, c.usage_hour
-    on conflict (key_id, hour) do update set moved = k.moved + excluded.moved`;
-}
 
 /** Deletes counters that no limit reads any more. */
 export async function pruneUsage(db: Queryable, now: Instant): Promise<void> {

@@ -5,6 +5,8 @@ import type { EventData, EventType } from '../resources/delivery/events.ts';
 export type EventDraft = {
   [T in EventType]: { type: T; subject: string; occurredAt: Instant; data: EventData<T> };
 }[EventType] & {
+  /** Of a producer that numbers the events of its subjects; by default the outbox does. */
+  seq?: bigint;
   /** No event about the subject can follow, so that its counter is not kept. */
   last?: boolean;
 };

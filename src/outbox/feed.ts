@@ -109,10 +109,10 @@ export async function listFeed(
       select seq, type, body, sum(octet_length(body)) over (order by seq) as bytes from (
         select f.first_seq + x.n - 1 as seq, e.type, e.body
         from tallyhook.numbered_events f
-        cross join lateral unnest(f.ids) with ordinality as x(id, n)
+        cross join lateral unnest(f.ids, f.recorded_ats) with ordinality as x(id, at, n)
         cross join lateral (
           select v.type, tallyhook.event_body(v) as body from tallyhook.events v
-          where v.recorded_at = f.recorded_at and v.id = x.id
+          where v.recorded_at = x.at and v.id = x.id
             and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
               or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
           offset 0) e

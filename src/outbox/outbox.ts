@@ -1,7 +1,8 @@
 /**
  * The transactional outbox. `emit` runs in the producer's transaction, so a change, its event and
- * the event's deliveries are one commit. The sequencer then numbers committed events for the pull
- * feed, without gaps in every order of commits.
+ * the event's deliveries are one commit: the function `emit_events` of
+ * ../../drizzle/0006_events.sql records both. The sequencer then numbers committed events for the
+ * pull feed, without gaps in every order of commits.
  */
 import { createHash } from 'node:crypto';
 import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
@@ -21,12 +22,6 @@ export {
 export { logIncidents } from './incidents.ts';
 export { hasUnnumbered, hasUnsearched, lastNumber } from './waiting.ts';
 
-/**
- * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements
- * are pipelined after the insert of the events and find them in the table. Returns how many.
- */
-export type FanOut = (tx: Tx, recordedAt: Instant, ids: readonly string[]) => Promise<number>;
-
 export interface Outbox {
   /** Records events and their deliveries in the producer's transaction, in order per subject. */
   emit(tx: Tx, drafts: readonly EventDraft[]): Promise<OutboxEvent[]>;
@@ -34,6 +29,10 @@ export interface Outbox {
 
 /** The outbox of a daemon. */
 export interface OwnOutbox extends Outbox {
+  /** For a producer that has a function of the database record them, which calls `emit_events`. */
+  prepare(drafts: readonly EventDraft[]): PreparedEvents;
+  /** That prepared events were recorded, with so many deliveries. */
+  note(deliveries: number): void;
   /**
    * True if this daemon inserted deliveries within the last two minutes. Set before their
    * transaction commits, so the caller of a commit can rely on it.
@@ -44,30 +43,71 @@ export interface OwnOutbox extends Outbox {
 /** Longer than any transaction. */
 const RECENT_MS = 120_000;
 
-export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): OwnOutbox {
-  const { clock, ids, fanOut } = deps;
+export function makeOutbox({ clock, ids }: { clock: Clock; ids: Ids }): OwnOutbox {
   let deliveredAtMs = Number.NEGATIVE_INFINITY;
+  const note = (deliveries: number) => {
+    if (deliveries > 0) deliveredAtMs = monotonicMs();
+  };
   return {
     async emit(tx, drafts) {
       if (drafts.length === 0) return [];
       const recordedAt = clock.now();
       const events = drafts.map((draft) => ({ ...draft, id: ids.next('evt') }));
-      const rows = events.map((event) => ({ ...event, ...storedDataOf(event) }));
-      const eventIds = events.map(({ id }) => id);
-      // Pipelined: one round trip.
-      const [numbers, deliveries] = await Promise.all([
-        insertEvents(tx, rows, recordedAt),
-        fanOut(tx, recordedAt, eventIds),
-      ]);
-      if (deliveries > 0) deliveredAtMs = monotonicMs();
+      const { numbers, deliveries } = await record(tx, prepareEvents(events, recordedAt));
+      note(deliveries);
       return events.map((event) => ({
         ...event,
         subjectSeq: must(numbers.get(event.id), 'event'),
         recordedAt,
       }));
     },
+    prepare(drafts) {
+      const events = drafts.map((draft) => ({ ...draft, id: ids.next('evt') }));
+      return prepareEvents(events, clock.now());
+    },
+    note,
     hasRecentDeliveries: () => monotonicMs() < deliveredAtMs + RECENT_MS,
   };
+}
+
+/** Events as `emit_events` takes them: a row for each in their order, and their shapes. */
+export interface PreparedEvents {
+  recordedAt: Instant;
+  rows: readonly object[];
+  shapes: readonly object[];
+}
+
+export const NO_EVENTS: PreparedEvents = { recordedAt: 0, rows: [], shapes: [] };
+
+function prepareEvents(
+  events: readonly (EventDraft & { id: string })[],
+  recordedAt: Instant,
+): PreparedEvents {
+  const stored = events.map((event) => ({ ...event, ...storedDataOf(event) }));
+  const rows = stored.map(({ id, type, subject, seq, occurredAt, shape, data, last }, n) => ({
+    n,
+    id: uuidOf(id),
+    type,
+    subject,
+    seq: seq?.toString(),
+    occurred_at: isoText(occurredAt),
+    shape: shape.id.toString(),
+    data,
+    last,
+  }));
+  const shapes = new Map(stored.map(({ shape }) => [shape.id.toString(), shape.names]));
+  return { recordedAt, rows, shapes: [...shapes].map(([id, names]) => ({ id, names })) };
+}
+
+async function record(
+  tx: Tx,
+  { recordedAt, rows, shapes }: PreparedEvents,
+): Promise<{ numbers: Map<string, bigint>; deliveries: number }> {
+  const recorded = await tx.sql<{ id: string; number: bigint; made: number }[]>`
+    select 'evt_' || event as id, number, made from tallyhook.emit_events(
+      ${isoText(recordedAt)}::timestamptz, ${asJson(rows)}::jsonb, ${asJson(shapes)}::jsonb)`;
+  const numbers = new Map(recorded.map(({ id, number }) => [id, number]));
+  return { numbers, deliveries: recorded[0]?.made ?? 0 };
 }
 
 /** The names of the members of `data`; see the table `event_shapes`. */
@@ -78,7 +118,7 @@ interface EventShape {
 
 /**
  * What is stored of the data of an event: the names of its members once for all events with the
- * same ones, and their values. The function `event_body` of ../../drizzle/0006_event_bodies.sql
+ * same ones, and their values. The function `event_body` of ../../drizzle/0006_events.sql
  * makes the body from it, the same bytes for every endpoint, every attempt and the feed.
  */
 function storedDataOf({ subject, data }: EventDraft): { shape: EventShape; data: string } {
@@ -104,95 +144,6 @@ function shapeOf(names: readonly string[]): EventShape {
     knownShapes.set(text, shape);
   }
   return shape;
-}
-
-interface EventRow {
-  id: string;
-  type: string;
-  subject: string;
-  occurredAt: Instant;
-  shape: EventShape;
-  data: string;
-  last?: boolean;
-}
-
-/**
- * Inserts events with the next numbers of their subjects, which it returns by id. Locks the
- * subjects in name order, so that concurrent producers cannot deadlock; those with their last event
- * have no other producer.
- */
-async function insertEvents(
-  tx: Tx,
-  events: readonly EventRow[],
-  recordedAt: Instant,
-): Promise<Map<string, bigint>> {
-  const rows = events.map(({ id, occurredAt, shape, ...event }, n) => ({
-    ...event,
-    n,
-    id: uuidOf(id),
-    occurred_at: isoText(occurredAt),
-    shape: shape.id.toString(),
-  }));
-  const shapes = new Map(events.map(({ shape }) => [shape.id.toString(), shape.names]));
-  const shapeRows = [...shapes].map(([id, names]) => ({ id, names }));
-  const inserted = await tx.sql<{ id: string; subjectSeq: bigint }[]>`
-    with x as materialized (
-      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id uuid, type text,
-        subject text, occurred_at timestamptz, shape bigint, data text, last boolean)
-    ), counted as materialized (
-      select subject, count(*) as added, bool_or(last is true) as ended from x group by subject
-    ), kept as (
-      insert into tallyhook.subjects as s (subject, last_seq)
-      select subject, added from counted where not ended order by subject
-      on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
-      returning subject, last_seq
-    ), ended as (
-      delete from tallyhook.subjects where subject = any(array(
-        select subject from counted where ended))
-      returning subject, last_seq
-    ), s as (
-      select subject, last_seq from kept
-      union all
-      select c.subject, coalesce(d.last_seq, 0) + c.added
-      from counted c left join ended d on d.subject = c.subject where c.ended
-    ), e as (
-      select x.id, x.type, x.subject, x.occurred_at, x.shape, x.data,
-        s.last_seq + 1 - row_number() over (partition by x.subject order by x.n desc) as seq
-      from x join s on s.subject = x.subject
-    ), unnumbered as (
-      -- Numbered by the identity column only after every subject is locked.
-      insert into tallyhook.unnumbered_events (recorded_at, ids)
-      select ${isoText(recordedAt)}, array(select x.id from x order by x.n)
-      from (select count(*) as locked from s) l where l.locked > 0
-    ), shaped as (
-      insert into tallyhook.event_shapes (id, names)
-      select n.id, n.names
-      from jsonb_to_recordset(${asJson(shapeRows)}::jsonb) as n(id bigint, names text[])
-      where not exists (select from tallyhook.event_shapes k where k.id = n.id)
-    )
-    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, shape,
-      data)
-    select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)}, e.shape, e.data
-    from e
-    returning 'evt_' || id as id, subject_seq`;
-  return new Map(inserted.map(({ id, subjectSeq }) => [id, subjectSeq]));
-}
-
-/**
- * Resumes a subject after its last event: its counter continues after the last number among the
- * events of this span, or after `otherwise` where retention has removed them.
- */
-export async function resumeSubject(
-  tx: Tx,
-  subject: string,
-  { from, until, otherwise }: { from: Instant; until: Instant; otherwise: number },
-): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.subjects (subject, last_seq)
-    select ${subject}, coalesce(max(e.subject_seq), ${otherwise}::bigint)
-    from tallyhook.events e
-    where e.recorded_at between ${isoText(from)} and ${isoText(until)} and e.subject = ${subject}
-    on conflict do nothing`;
 }
 
 /** Removes the counters of subjects that no event can be about any more. */
@@ -234,80 +185,24 @@ export async function listSubjectEvents(
 export const SEQUENCE_MAX = 1_000;
 
 /**
- * Inserts the deliveries of events that a subscriber missed because it was added between the
- * fan-out and the commit of their producer; implemented by webhooks.
- * @param after the events are those with higher numbers
+ * One pass of the sequencer over at most `SEQUENCE_MAX` emits; returns how many events it numbered,
+ * which is 0 while another daemon does so.
  */
-type CatchUp = (tx: Tx, after: bigint) => Promise<void>;
-
-/**
- * One pass of the sequencer over at most `SEQUENCE_MAX` emits; returns how many events it numbered.
- * The row lock on the feed elects one daemon; the others return 0 at once.
- */
-export async function sequence(db: Db, catchUp?: CatchUp): Promise<number> {
-  return db.begin(async (tx) => {
-    const after = await lockFeed(tx, false);
-    return after === undefined ? 0 : numberAfter(tx, after, catchUp);
-  });
+export async function sequence(db: Db): Promise<number> {
+  return db.single((q) => numberEvents(q, false));
 }
 
 /**
- * Numbers every event that is committed. Until the transaction ends, no other is numbered: a
- * subscriber added in it is known to `catchUp` for all later events.
+ * Numbers every event that is committed. Until the transaction ends, no other is numbered: an
+ * endpoint that is added in it gets every later event.
  */
-export async function takePosition(tx: Tx, catchUp: CatchUp): Promise<void> {
-  let after = must(await lockFeed(tx, true), 'feed');
-  for (let numbered = 1; numbered > 0; after += BigInt(numbered))
-    numbered = await numberAfter(tx, after, catchUp);
+export async function takePosition(tx: Tx): Promise<void> {
+  while ((await numberEvents(tx, true)) > 0);
 }
 
-async function numberAfter(tx: Tx, after: bigint, catchUp?: CatchUp): Promise<number> {
-  const numbered = await numberEvents(tx, SEQUENCE_MAX);
-  if (numbered > 0) await catchUp?.(tx, after);
-  return numbered;
-}
-
-/**
- * Locks the feed and returns its last number. Undefined when another transaction holds the lock and
- * `wait` is false.
- */
-async function lockFeed(tx: Tx, wait: boolean): Promise<bigint | undefined> {
-  const { sql } = tx;
-  const lock = async () => {
-    const rows = await sql<{ lastSeq: bigint }[]>`
-      select last_seq from tallyhook.feed where name = 'events'
-      for update ${wait ? sql`` : sql`skip locked`}`;
-    return rows[0]?.lastSeq;
-  };
-  const locked = await lock();
-  if (locked !== undefined) return locked;
-  await sql`
-    insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
-  return lock();
-}
-
-/**
- * Assigns feed numbers to unnumbered events, of at most `limit` calls of `emit`; returns how many
- * events. To be called after `lockFeed`, which is a statement of its own, because a statement that
- * locks and reads at once may read the last number from before the commit of the previous holder.
- */
-async function numberEvents(tx: Tx, limit: number): Promise<number> {
-  const rows = await tx.sql<{ numbered: number }[]>`
-    with taken as (
-      delete from tallyhook.unnumbered_events where id = any(array(
-        select id from tallyhook.unnumbered_events order by id limit ${limit}))
-      returning id, recorded_at, ids
-    ), numbered as (
-      insert into tallyhook.numbered_events (first_seq, recorded_at, ids)
-      select f.last_seq + 1 + sum(cardinality(t.ids)) over (order by t.id) - cardinality(t.ids),
-        t.recorded_at, t.ids
-      from taken t, tallyhook.feed f where f.name = 'events'
-      returning cardinality(ids) as count
-    ), moved as (
-      update tallyhook.feed set last_seq = last_seq + (select sum(count) from numbered)
-      where name = 'events' and exists (select from numbered)
-    )
-    select coalesce(sum(count), 0)::int as numbered from numbered`;
+async function numberEvents(db: Queryable, waits: boolean): Promise<number> {
+  const rows = await db.sql<{ numbered: number }[]>`
+    select tallyhook.number_events(${SEQUENCE_MAX}, ${waits}) as numbered`;
   return rows[0]?.numbered ?? 0;
 }
 

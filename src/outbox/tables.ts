@@ -42,7 +42,7 @@ export const eventShapes = tallyhook.table(
 );
 
 /**
- * The events of one `emit`, until the sequencer moves the row to `numbered_events`. Ids are those
+ * The events of one `emit`, until the sequencer has them in `numbered_events`. Ids are those
  * of the events without their prefix, in order. The rows of one subject have rising ids, because
  * their producers hold its lock.
  */
@@ -52,14 +52,19 @@ export const unnumberedEvents = tallyhook.table('unnumbered_events', {
   ids: uuid().array().notNull(),
 });
 
-/** The pull feed, gap-free from 1; partitioned and pruned like the events. */
+/**
+ * The pull feed, gap-free from 1, a row for the events that were numbered together; partitioned and
+ * pruned like the events.
+ */
 export const numberedEvents = tallyhook.table(
   'numbered_events',
   {
-    /** The number of the first of the ids. */
+    /** The number of the first of the ids, of which there are at most 256. */
     firstSeq: bigint('first_seq', { mode: 'bigint' }).notNull(),
+    /** The earliest of `recordedAts`. */
     recordedAt: instant('recorded_at').notNull(),
     ids: uuid().array().notNull(),
+    recordedAts: instant('recorded_ats').array().notNull(),
   },
   (t) => [primaryKey({ columns: [t.firstSeq, t.recordedAt] })],
 );

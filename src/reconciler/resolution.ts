@@ -9,6 +9,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { type Json, membersOf } from '../kernel/json.ts';
 import type { Wait } from '../observer/observer.ts';
 import {
+  aboutOperation,
   endedEvent,
   NFT_KINDS,
   type Operation,
@@ -148,8 +149,8 @@ export async function applyFinding(
   ]);
   const events = moved.map(
     (resolved): EventDraft => ({
+      ...aboutOperation(resolved),
       type: 'operation.resolved',
-      subject: `operation:${resolved.id}`,
       occurredAt: now,
       data: { ...operationFields(resolved), evidence, supersedes: null },
     }),
@@ -193,8 +194,8 @@ export async function markUndecided(
     { id: operation.id, to: 'undecided', at: now, cause, evidence },
   ]);
   return moved.map((undecided) => ({
+    ...aboutOperation(undecided),
     type: 'operation.undecided',
-    subject: `operation:${undecided.id}`,
     occurredAt: now,
     data: { ...operationFields(undecided), evidence },
   }));

@@ -1,7 +1,7 @@
 /**
- * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted in the producer's
- * transaction (`fanOut`) and sent by bounded passes (`runOnce`). A slow or failing receiver does
- * not delay the others, and no transaction is open during a send.
+ * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted with their events
+ * (`emit_events` of ../../drizzle/0006_events.sql) and sent by bounded passes (`runOnce`). A slow
+ * or failing receiver does not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
@@ -20,7 +20,6 @@ import { makeReplays, type Replays } from './replays/replays.ts';
 import type { WebhookSettings } from './settings.ts';
 
 export { countExhausted, countPending } from './delivery/deliveries.ts';
-export { catchUp, fanOut } from './delivery/fan-out.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export {
   countAttemptMinutes,

@@ -188,7 +188,7 @@ describe('One report', () => {
     const again = api.database.owner.sql.unsafe(`update tallyhook.operations ${set}`);
     await expect(again).rejects.toMatchObject({
       code: '23505',
-      constraint_name: 'operations_reported_hash',
+      constraint_name: 'operations_reported',
     });
   });
 

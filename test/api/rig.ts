@@ -32,7 +32,7 @@ import type { Scope } from '../../src/resources/admin/key.ts';
 import { ROLES } from '../../src/resources/admin/status.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
-import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { balancesOf } from '../harness/books.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { closeServer, listen } from '../harness/listen.ts';
@@ -62,7 +62,6 @@ async function openAllStages(db: Db) {
     random,
     log,
     settings: { effects: effectSettings },
-    fanOut,
   });
   const { ids, metrics, outbox } = stages;
   const people = { db, clock, outbox, secondApproverAbove: 1_000_000n };

@@ -82,7 +82,7 @@ describe('The writer', () => {
     'create or replace function tallyhook.refuse_change() returns trigger language sql as $$$$',
     'update tallyhook.entries set amount = 0',
     'delete from tallyhook.transitions',
-    'truncate tallyhook.sends',
+    'truncate tallyhook.transitions',
     'delete from tallyhook.operations',
     'delete from tallyhook.events',
     `insert into ${month} (type) values ('x')`,
@@ -98,7 +98,7 @@ describe('The writer', () => {
     );
   });
 
-  it.each(['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends'])(
+  it.each(['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions'])(
     'and even the owner may not change or remove rows of %s',
     async (table) => {
       for (const statement of [

@@ -33,6 +33,7 @@ const columnLine = (name: string, type: string, notNull: boolean) =>
 /** How the catalogue spells the types that drizzle abbreviates. */
 const SPELLED: Record<string, string> = {
   'timestamptz(3)': 'timestamp(3) with time zone',
+  'timestamptz(3)[]': 'timestamp(3) with time zone[]',
   'timestamptz(6)': 'timestamp(6) with time zone',
 };
 

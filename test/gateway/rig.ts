@@ -123,7 +123,8 @@ export async function setUpGateway(options: RigOptions = {}) {
     async operationOf({ headers }: RigResponse) {
       const rows = await sql<OperationRow[]>`
         select id, state, error_code, key_held, tx_log_no, reference,
-          (select count(*)::int from tallyhook.sends s where s.operation_id = o.id) as sends
+          (select count(*)::int from tallyhook.transitions t
+            where t.operation_id = o.id and t.deadline_at is not null) as sends
         from tallyhook.operations o where id = ${idOf({ headers })}`;
       return rows[0];
     },

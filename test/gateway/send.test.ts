@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { makeRetryBudget } from '../../src/gateway/writes.ts';
 import { must } from '../../src/kernel/errors.ts';
+import { listSends } from '../../src/operations/operations.ts';
 import { closeServer, listen } from '../harness/listen.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 
@@ -23,9 +24,8 @@ async function withClosedPort(options: { writeTimeoutMs?: number } = {}) {
 }
 
 async function sendsOf(id: string) {
-  const rows = await sql<{ n: number; after: string | null }[]>`
-    select n, after from tallyhook.sends where operation_id = ${id} order by n`;
-  return rows.map(({ n, after }) => [n, after]);
+  const sends = await listSends(database.db, id);
+  return sends.map(({ n, after }) => [n, after]);
 }
 
 const key = { 'idempotency-key': 'refused' };
@@ -67,8 +67,9 @@ it('A write to a closed port is accepted when the service starts before it is se
   await sql.unsafe(`
     create function public.hold() returns trigger language plpgsql as
       'begin perform pg_advisory_xact_lock(7); return new; end';
-    create trigger hold before insert on tallyhook.sends
-      for each row when (new.n = 2) execute function public.hold()`);
+    create trigger hold before insert on tallyhook.transitions
+      for each row when (new.deadline_at is not null and new.from_state is not null)
+      execute function public.hold()`);
   let running: ReturnType<typeof rig.give> | undefined;
   await database.owner.begin(async ({ sql: held }) => {
     await held`select pg_advisory_xact_lock(7)`;

@@ -3,6 +3,7 @@ import { databaseClock } from '../../src/db/clock/clock.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import type { Move, State } from '../../src/operations/operations.ts';
 import { manualMachine } from '../harness/manual-machine.ts';
+import { refillOpen } from '../harness/open-operations.ts';
 import {
   BODY,
   GIVE,
@@ -299,6 +300,7 @@ it.each<[string, State[], Partial<Move>, number, string | undefined]>([
     const id = await lostWrite(() => rig.give(key));
     await sql`
       update tallyhook.operations set state = 'sending', answered_at = null where id = ${id}`;
+    await refillOpen(database.owner);
     for (const to of path) await move(id, to, to === 'executed' ? ids : {});
     const repeat = await rig.give(key);
     expect(repeat).toMatchObject({

@@ -1,6 +1,7 @@
 /**
  * Completes operations that a test inserted or changed by SQL as recording and transitions leave
- * them: their effects with the right phase, and the due postings that their states make.
+ * them: their effects with the right phase, the due postings that their states make, and whether
+ * they are open.
  */
 import { asJson, type Db } from '../../src/db/connect.ts';
 import {
@@ -8,6 +9,7 @@ import {
   findOperations,
   recordedEffectsOf,
 } from '../../src/operations/operations.ts';
+import { refillOpen } from './open-operations.ts';
 
 export async function completeRecords(db: Db, settings: EffectSettings): Promise<void> {
   const bare = await db.sql<{ id: string }[]>`
@@ -50,4 +52,5 @@ export async function completeRecords(db: Db, settings: EffectSettings): Promise
       union all select posting from tallyhook.nft_movements where operation_id = o.id) x) p on true
     where o.in_ledger <> (coalesce(p.last, 0) % 2 = 1)
     on conflict do nothing`;
+  await refillOpen(db);
 }

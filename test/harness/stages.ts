@@ -15,7 +15,7 @@ import {
   type OperationsSettings,
   operationsDefaults,
 } from '../../src/operations/operations.ts';
-import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
 
 export interface StageOptions {
   clock: Clock;
@@ -24,7 +24,6 @@ export interface StageOptions {
   log?: Log;
   /** How long the daemon counts as alive, in milliseconds; an hour by default. */
   aliveMs?: number;
-  fanOut?: FanOut;
   settings?: Partial<OperationsSettings>;
   pause?: typeof kernelPause;
   /** Proves the database to the daemon again; by default at once. */
@@ -35,12 +34,12 @@ export interface StageOptions {
 
 export async function openStages(db: Db, options: StageOptions) {
   const { clock, random = systemRandom, log = makeLog('silent'), pause = kernelPause } = options;
-  const { aliveMs = 3_600_000, fanOut = async () => 0, batchMax = 500 } = options;
+  const { aliveMs = 3_600_000, batchMax = 500 } = options;
   const metrics = makeMetrics();
   const ids = makeIds(clock, random);
   const { daemonId = ids.next('dmn') } = options;
   const daemon = await registerDaemon(db, daemonId, clock.now(), aliveMs);
-  const outbox = makeOutbox({ clock, ids, fanOut });
+  const outbox = makeOutbox({ clock, ids });
   const settings = { ...operationsDefaults, ...options.settings };
   const operations = makeOperations({
     db,

@@ -2,6 +2,7 @@
  * Inserted operations, and a ledger that posts them: `useLedger` opens one on a new database for
  * each test.
  */
+
 import { afterEach, beforeEach, expect } from 'vitest';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
@@ -20,6 +21,7 @@ import type { EffectSettings, Operation, State } from '../../src/operations/oper
 import { balancesOf } from '../harness/books.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { refillOpen } from '../harness/open-operations.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { addr, operation, PLAIN, START } from './builders.ts';
 
@@ -51,12 +53,14 @@ export async function putOperations(owner: Db, operations: readonly Partial<Oper
       "effectiveBasis" text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric,
       "reasonType" text, reference text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text)`;
+  await refillOpen(owner);
 }
 
 /** Changes the state of operations, as a later answer or a decision does. */
 export async function setState(owner: Db, ids: readonly string[], state: string) {
   await owner.sql`
     update tallyhook.operations set state = ${state} where id = any(${ids as string[]}::text[])`;
+  await refillOpen(owner);
 }
 
 interface LedgerInput {

@@ -40,7 +40,7 @@ export function observerOf(
 ): Observer {
   const random = seededRandom(seed);
   const ids = makeIds(clock, random);
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => 0 });
+  const outbox = makeOutbox({ clock, ids });
   const metrics = makeMetrics();
   const settings = { ...SETTINGS, ...changed };
   return makeObserver({ db, clock, random, ids, upstream, outbox, metrics, settings });

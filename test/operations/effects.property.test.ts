@@ -147,13 +147,13 @@ async function isDue(db: Db, id: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The metric counts each change of a state once; a write is `recorded` and `sending` at once. */
+/** The metric counts each change of a state once. */
 async function checkCounts({ sql }: Db, { metrics }: Stages): Promise<void> {
   const rows = await sql<{ line: string }[]>`
     select format('tallyhook_operations_total{kind="%s",state="%s"} %s', kind, to_state, count(*))
       as line
     from tallyhook.transitions t join tallyhook.operations o on o.id = t.operation_id
-    where from_state is distinct from to_state and to_state <> 'recorded'
+    where from_state is distinct from to_state
     group by kind, to_state`;
   // Every series begins at 0.
   const counted = (await metrics.text()).match(/^tallyhook_operations_total{.* [1-9]\d*$/gm);

@@ -34,9 +34,10 @@ const REASONS: Record<string, (daemon: TestDaemon) => Promise<unknown>> = {
   'its registration is missing': ({ id }) => sql()`delete from tallyhook.daemons where id = ${id}`,
   'its last send is missing': ({ id }) =>
     rig.database.owner.begin(async (tx) => {
-      await tx.sql`alter table tallyhook.sends disable trigger sends_append_only`;
-      await tx.sql`delete from tallyhook.sends where daemon_id = ${id}`;
-      await tx.sql`alter table tallyhook.sends enable always trigger sends_append_only`;
+      await tx.sql`alter table tallyhook.transitions disable trigger transitions_append_only`;
+      await tx.sql`delete from tallyhook.transitions where daemon_id = ${id}`;
+      await tx.sql`
+        alter table tallyhook.transitions enable always trigger transitions_append_only`;
     }),
 };
 

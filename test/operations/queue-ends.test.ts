@@ -64,8 +64,8 @@ it('A write that was claimed by a daemon that dies is unknown and never sent aga
 it('A write that was tried 32,767 times is handed out again', async () => {
   const id = await rig.queue();
   await rig.database.owner.sql`
-    insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
-    values (${id}, 32767, now(), now(), ${rig.first.id}, 1, 'queued')`;
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, deadline_at)
+    select ${id}, 'queued', 'sending', now(), 'send', now() from generate_series(1, 32767)`;
   expect(await rig.claim()).toEqual([id]);
 });
 

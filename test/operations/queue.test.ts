@@ -1,6 +1,8 @@
 /** Writes in the request queue are sent in order, once and in time. */
+
 import { describe, expect, it } from 'vitest';
 import { findByIdempotencyKey, findOperation } from '../../src/operations/operations.ts';
+import { refillOpen } from '../harness/open-operations.ts';
 import { freshWallet, giveTo, queuedId, useOperations, write } from './rig.ts';
 
 const rig = useOperations();
@@ -236,6 +238,7 @@ describe('The request queue', () => {
         o.fingerprint, false, o.method, o.path, o.request_body, o.to_addr, o.operation_no, o.amount,
         o.recorded_at + i * interval '0.1 microsecond', o.expires_at
       from tallyhook.operations o cross join generate_series(1, 3000) i where o.id = ${first}`;
+    await refillOpen(rig.database.owner);
     const other = await rig.queue();
     expect(await rig.claim(10)).toEqual([first, other]);
     expect(await rig.claim(10)).toEqual([]);

@@ -51,8 +51,7 @@ describe('Recording', () => {
       select request_body from tallyhook.operations where id = ${id}`;
     expect(new Uint8Array(row?.requestBody)).toEqual(body);
     expect(await listTransitions(rig.database.db, id)).toMatchObject([
-      { fromState: null, toState: 'recorded' },
-      { fromState: 'recorded', toState: 'sending' },
+      { fromState: null, toState: 'sending' },
     ]);
   });
 

@@ -140,9 +140,9 @@ describe('A report that names an operation', () => {
     ['not_executed', 'moves'],
     ['executed', 'numberings'],
     ['settled', 'numberings'],
-    ...(
-      ['recorded', 'queued', 'sending', 'accepted', 'rejected', 'failed', 'cancelled'] as const
-    ).map((state) => [state, 'refused'] as const),
+    ...(['queued', 'sending', 'accepted', 'rejected', 'failed', 'cancelled'] as const).map(
+      (state) => [state, 'refused'] as const,
+    ),
   ] as const)('A report that names an operation in state %s leads to %s', (state, where) => {
     const plan = memory([ours('op_1', state)]).take([report({ operationId: 'op_1' })]);
     const { moves, numberings, refused } = plan;

@@ -2,6 +2,7 @@
  * Operations of two daemons on one database and one manual clock: `useOperations` opens them for a
  * test file, and `write` and `conclusion` make what is given to them.
  */
+
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
@@ -17,9 +18,9 @@ import {
   type Recorded,
   type State,
 } from '../../src/operations/operations.ts';
-import type { FanOut } from '../../src/outbox/outbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { listMisplaced, refillOpen } from '../harness/open-operations.ts';
 import { openStages } from '../harness/stages.ts';
 import { writeOf } from '../ledger/builders.ts';
 
@@ -42,7 +43,6 @@ const EFFECTS = {
 };
 
 export interface DaemonOptions {
-  fanOut?: FanOut;
   settings?: Partial<OperationsSettings>;
   prove?: () => Promise<unknown>;
 }
@@ -81,8 +81,10 @@ export function useOperations(settings: Partial<OperationsSettings> = {}): Rig {
     rig.other = await rig.open({ settings }, pool);
   });
   afterEach(async () => {
+    expect(await listMisplaced(rig.database.owner)).toEqual([]);
     await rig.database.owner.sql`
       update tallyhook.operations set state = 'cancelled' where state in ('queued', 'sending')`;
+    await refillOpen(rig.database.owner);
   });
   afterAll(async () => {
     await pool?.end();
@@ -101,8 +103,8 @@ function actionsOf(rig: Opened) {
       const { clock } = rig;
       const { counted, begun } = counting(db);
       const settings = { effects: EFFECTS, ...options.settings };
-      const { fanOut = async () => 0, prove } = options;
-      const deps = { clock, pause: clock.pause, aliveMs: ALIVE_MS, fanOut, settings, prove };
+      const { prove } = options;
+      const deps = { clock, pause: clock.pause, aliveMs: ALIVE_MS, settings, prove };
       const { operations, daemon } = await openStages(counted, deps);
       return { id: daemon.id, operations, begun };
     },

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
-import { type FanOut, makeOutbox, sequence } from '../../src/outbox/outbox.ts';
+import { makeOutbox, sequence } from '../../src/outbox/outbox.ts';
 
 export function draft(subject: string, more: Partial<EventDraft> = {}): EventDraft {
   return {
@@ -16,8 +16,8 @@ export function draft(subject: string, more: Partial<EventDraft> = {}): EventDra
   } as EventDraft;
 }
 
-export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => 0) {
-  const outbox = makeOutbox({ clock, ids: makeIds(clock, systemRandom), fanOut });
+export function openOutbox(db: Db, clock: Clock) {
+  const outbox = makeOutbox({ clock, ids: makeIds(clock, systemRandom) });
   const emitDrafts = (...drafts: EventDraft[]) => db.begin((tx) => outbox.emit(tx, drafts));
   return {
     outbox,
@@ -25,6 +25,16 @@ export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => 0)
     /** Emits an event per subject, in a transaction of its own. */
     emit: (...subjects: string[]) => emitDrafts(...subjects.map((subject) => draft(subject))),
   };
+}
+
+/** Subscribes an endpoint to which no delivery can be made; returns how it is removed. */
+export async function addBrokenEndpoint({ sql }: Db): Promise<() => Promise<unknown>> {
+  await sql`
+    insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
+      state, state_at, subscribed_at, created_by, created_at)
+    values ('ep_broken', 'https://example.com', '{*}', 'none', '{v1}', '', 'enabled', now(), now(),
+      'test', now())`;
+  return async () => sql`delete from tallyhook.endpoints where id = 'ep_broken'`;
 }
 
 /** Numbers events until none is left; returns how many. */

@@ -40,7 +40,7 @@ it('Every transition of an operation has its event', async () => {
   const id = operationIdOf(answer);
   const { json } = await rig.app.call('GET', `/api/operations/${id}`);
   const states = json.transitions.map((t: { to_state: string }) => t.to_state);
-  expect(states).toEqual(['recorded', 'sending', 'accepted', 'settled']);
+  expect(states).toEqual(['sending', 'accepted', 'settled']);
   const events = (await rig.app.events()).filter((e) => e.data.operation_id === id);
   expect(events.map((e) => e.type)).toEqual(['operation.accepted', 'operation.settled']);
 });

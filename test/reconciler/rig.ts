@@ -66,7 +66,7 @@ export async function openRig({
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
   const metrics = makeMetrics();
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => 0 });
+  const outbox = makeOutbox({ clock, ids });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
     db,

@@ -157,9 +157,9 @@ const readers: Fault[] = [
     fault: 'a declared read that is gone',
     files: {
       ...tables('outbox', 'events'),
-      'src/webhooks/store.ts': 'sql`select 1 from tallyhook.events`;',
+      'src/webhooks/store.ts': 'sql`select 1`;',
     },
-    finds: 'MAY_READ lists webhooks numbered_events, which no SQL reads',
+    finds: 'MAY_READ lists webhooks events, which no SQL reads',
   },
 ];
 

@@ -19,16 +19,17 @@ const MAY_READ: Record<string, string> = {
   ledger:
     'approvals decisions drift_actions drifts due_postings operations period_actions periods ' +
     'quarantine_releases transitions',
-  observer: 'operation_effects operations tokens wallets',
+  observer: 'open_operations operation_effects operations tokens wallets',
   reconciler:
-    'accounts due_postings observations observed_holders operation_effects operations ' +
+    'accounts due_postings observations observed_holders open_operations operation_effects ' +
+    'operations ' +
     'posting_requests ' +
     'targets transitions unprocessed_observations',
   reports:
     'batches chain day_balances decisions drifts due_postings entries installation ' +
-    'nft_movements observed_holders operation_effects operations ' +
+    'nft_movements observed_holders open_operations operation_effects operations ' +
     'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
-  webhooks: 'events numbered_events',
+  webhooks: 'events',
 };
 
 interface Table {

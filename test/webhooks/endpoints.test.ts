@@ -7,7 +7,6 @@ import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
   type EndpointInput,
-  fanOut,
   reencryptEndpoints,
   webhookDefaults,
 } from '../../src/webhooks/webhooks.ts';
@@ -105,7 +104,7 @@ it('A rolled back event leaves no delivery', async () => {
 
 it('hasRecentDeliveries stays true after a fan-out that had a subscriber', async () => {
   const { clock, database } = rig;
-  const outbox = makeOutbox({ clock, ids: makeIds(clock, seededRandom(9)), fanOut });
+  const outbox = makeOutbox({ clock, ids: makeIds(clock, seededRandom(9)) });
   const emit = () => database.db.begin((tx) => outbox.emit(tx, [walletEvent()]));
   await emit();
   expect(outbox.hasRecentDeliveries()).toBe(false);

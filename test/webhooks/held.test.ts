@@ -1,7 +1,7 @@
 /** No event is lost to an endpoint: while it is disabled, and while it is created or changed. */
 import { expect, it } from 'vitest';
 import { sequence } from '../../src/outbox/outbox.ts';
-import { catchUp, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const HOUR = 3_600_000;
@@ -11,7 +11,7 @@ const rig = useRig();
 const received = () => rig.receiver.requests.map((r) => r.headers['webhook-id']);
 const statesOf = async (endpointId: string) =>
   (await rig.deliveriesOf(endpointId)).map(({ state }) => state);
-const number = () => sequence(rig.database.db, catchUp);
+const number = () => sequence(rig.database.db);
 /** Emits an event, and commits it only after `work`. */
 const emitDuring = (work: () => Promise<unknown>) =>
   rig.database.db.begin(async (tx) => {

@@ -14,7 +14,6 @@ import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
   type EndpointInput,
-  fanOut,
   makeWebhooks,
   type WebhookSettings,
   type Webhooks,
@@ -82,7 +81,7 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
   const build = (db: Db, seed: number, changed: Partial<WebhookSettings>) => {
     const random = seededRandom(seed);
     const ids = makeIds(clock, random);
-    const outbox = makeOutbox({ clock, ids, fanOut });
+    const outbox = makeOutbox({ clock, ids });
     const webhooks = makeWebhooks({
       db,
       clock,

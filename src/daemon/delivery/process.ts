@@ -18,7 +18,7 @@ import {
   measurePools,
 } from '../../kernel/telemetry/metrics.ts';
 import { makeOutbox } from '../../outbox/outbox.ts';
-import { fanOut, makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
+import { makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { startTracing } from '../config/tracing.ts';
 import { onStopSignals, untilStopped } from '../process.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
@@ -138,7 +138,7 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
   let daemons: Daemons = { living: 2, delivering: 1 };
   const wakeUps = makeWakeUps();
   const wake = () => wakeUps.wake('webhooks');
-  const outbox = makeOutbox({ clock, ids, fanOut });
+  const outbox = makeOutbox({ clock, ids });
   const webhooks = makeWebhooks({
     db,
     clock,

@@ -27,7 +27,6 @@ import {
 import { listSummaries, RECONCILIATION, type Reports } from '../../reports/reports.ts';
 import { SERVICE_STATES } from '../../resources/admin/status.ts';
 import {
-  catchUp,
   countAttemptMinutes,
   countEndpointStates,
   type Webhooks,
@@ -232,7 +231,7 @@ function publishingWorkers({ db, log, feed }: Deps): Worker[] {
       name: 'sequencer',
       intervalMs: WOKEN_MS,
       pass: async (now) => {
-        const numbered = await sequence(db, catchUp);
+        const numbered = await sequence(db);
         if (numbered > 0) feed.notify();
         return numbered >= SEQUENCE_MAX ? now : undefined;
       },

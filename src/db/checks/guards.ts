@@ -12,7 +12,6 @@ const APPEND_ONLY = [
   'nft_movements',
   'chain',
   'transitions',
-  'sends',
   'drift_actions',
   'quarantine_releases',
   'decisions',

@@ -259,7 +259,8 @@ function sourcesOf({ sql }: Tx): Map<string, Source> {
     ...numbered,
   };
   const transition: Source = {
-    columns: sql`n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence`,
+    columns: sql`n.id, n.operation_id, n.from_state, n.to_state, n.at, n.cause, n.evidence,
+      n.deadline_at, n.daemon_id, n.tx_log_no::text, n.tx_hash`,
     from: sql`from tallyhook.transitions n`,
     ...numbered,
   };

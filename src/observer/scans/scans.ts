@@ -369,10 +369,11 @@ function rowsOf(list: { total: string; perPage: number; lastPage: number }, page
 /** Sequential mints of a contract with an open outcome and no known token id, oldest first. */
 export async function listUnknownMints(db: Queryable, contractId: bigint): Promise<UnknownMint[]> {
   return db.sql<UnknownMint[]>`
-    select id, token_uri, meta_data from tallyhook.operations
-    where kind = 'mint_sequential' and state in ('sending', 'unknown') and settled_at is null
-      and contract_id = ${contractId.toString()}::numeric and token_id is null
-    order by recorded_at limit ${UNKNOWN_MAX}`;
+    select o.id, o.token_uri, o.meta_data
+    from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+    where w.contract_id = ${contractId.toString()}::numeric and w.state in ('sending', 'unknown')
+      and o.kind = 'mint_sequential' and o.token_id is null
+    order by o.recorded_at limit ${UNKNOWN_MAX}`;
 }
 
 /** Those of the tokens that are known to come from other mints. */

@@ -90,7 +90,6 @@ const INSTEAD: Record<
   Exclude<State, 'undecided' | 'executed' | 'not_executed' | 'settled'>,
   string
 > = {
-  recorded: 'it is about to be sent; wait for its answer',
   sending: 'it is being sent; wait for its answer',
   queued: 'it was not sent; DELETE it',
   unknown: 'its evidence is incomplete; it becomes undecided if polls do not resolve it',

@@ -29,7 +29,7 @@ export type FeeTimes = Pick<Operation, 'sentAt' | 'effectiveAt' | 'recordedAt'>;
 /**
  * The instant that decides: the send, because the service takes the fee then. A write that was sent
  * elsewhere counts by when it took effect, and one that was not sent yet by when it was recorded.
- * The index `operations_by_fee_mode` repeats it.
+ * The column `fee_at` repeats it.
  */
 export function feeInstantOf({ sentAt, effectiveAt, recordedAt }: FeeTimes): Instant {
   return sentAt ?? effectiveAt ?? recordedAt;

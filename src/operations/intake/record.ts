@@ -120,6 +120,8 @@ export function makeIntentRecorder(deps: Deps) {
       const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
       return commitWhenPossible({ ...impact, intent, names, sendWithinMs, arrival }, state);
     },
+    /** The operation as this process recorded it and is sending it; undefined if it does not. */
+    sent: (id: string): Operation | undefined => inFlight.find(id)?.operation,
     /** The outcome of a send is durable. Wakes the writes that wait for an operation that ended. */
     concluded({ id, state }: Operation): void {
       inFlight.remove(id);
@@ -140,7 +142,7 @@ function recordedOf(
       return { id: intent.id, sendDeadlineAt, ambiguous };
     }
     case 'queued':
-      return { queued: queuedOperation(intent, result.at) };
+      return { queued: recordedOperation(intent, 'queued', result.at) };
     case 'throttled':
       return { throttledUntil: result.until };
     case 'day_limit':
@@ -163,12 +165,16 @@ async function holderOf(db: Db, { owner, idempotencyKey }: Intent): Promise<read
   return held;
 }
 
-function queuedOperation(intent: Intent, recordedAt: Instant): Operation {
+function recordedOperation(
+  intent: Intent,
+  state: 'queued' | 'sending',
+  recordedAt: Instant,
+): Operation {
   const { id, kind, owner, idempotencyKey, reference, preImage, expiresAt, fields } = intent;
   return newOperation({
     id,
     kind,
-    state: 'queued',
+    state,
     source: 'gateway',
     owner,
     recordedAt,
@@ -201,7 +207,9 @@ function intentCommits(deps: CommitDeps) {
       const state = result.result;
       if (state === 'sending') {
         const { sendDeadlineAt, ambiguous } = result;
-        inFlight.add({ ...scope, id: intent.id, sentAt: at, ambiguous, names, sendDeadlineAt });
+        const sent = { sentAt: at, sendDeadlineAt, ambiguous };
+        const operation = { ...recordedOperation(intent, state, at), ...sent };
+        inFlight.add({ ...scope, id: intent.id, ...sent, names, operation });
         daemon.lastSend = { operationId: intent.id, n: 1 };
       }
       if (state === 'sending' || state === 'queued')
@@ -253,14 +261,14 @@ async function recordIntents(
   },
 ): Promise<(RecordRow | { result: 'unproved' })[]> {
   const { planned, at, daemon } = input;
-  const { id, epoch, lastSend } = daemon;
+  const { id, lastSend } = daemon;
   const names = [...new Set(planned.flatMap((one) => one.names))];
   const mayQueue = planned.some(({ attempt }) => attempt.write.intent.expiresAt !== null);
   return db.sql<(RecordRow | { result: 'unproved' })[]>`
     select n, result, open from tallyhook.record_intents(
       ${asJson(planned.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
-      ${id}, ${epoch.toString()}::bigint, ${lastSend?.operationId ?? null}::text,
-      ${lastSend?.n ?? null}::int, ${mayQueue ? input.queueMax : null}::int)`;
+      ${id}, ${lastSend?.operationId ?? null}::text, ${lastSend?.n ?? null}::int,
+      ${mayQueue ? input.queueMax : null}::int)`;
 }
 
 function rowOf({ attempt, names: _, ...planned }: PlannedAttempt, n: number) {
@@ -328,6 +336,7 @@ function openOf(row: Json, settings: OperationsSettings): SentWrite {
 }
 
 interface InFlight extends SentWrite {
+  operation: Operation;
   /** See `lockNamesOf`. */
   names: readonly string[];
   /** From then on only the database knows of it. */
@@ -340,6 +349,7 @@ interface InFlight extends SentWrite {
  */
 interface WritesInFlight {
   add(write: InFlight): void;
+  find(id: string): InFlight | undefined;
   /** Its outcome, or that it is unknown, is in the database. */
   remove(id: string): void;
   listOn(names: readonly string[], now: Instant): SentWrite[];
@@ -364,6 +374,7 @@ function makeWritesInFlight(): WritesInFlight {
       for (const name of write.names)
         idsByName.set(name, (idsByName.get(name) ?? new Set()).add(write.id));
     },
+    find: (id) => writes.get(id),
     remove,
     listOn(names, now) {
       const ids = new Set(names.flatMap((name) => [...(idsByName.get(name) ?? [])]));

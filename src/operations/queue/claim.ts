@@ -2,7 +2,7 @@
  * Claims queued writes to send: in order per wallet and token, each as soon as it does not conflict
  * with an open write, and none while writes are frozen.
  */
-import { asJson, type Tx } from '../../db/connect.ts';
+import type { Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { accountOfWallet } from '../effects/effects.ts';
 import { findFreeze, mayBeSent } from '../freezes.ts';
@@ -17,7 +17,7 @@ import { lockNames, lockWritesShared, tryLockClaim } from '../intake/locks.ts';
 import type { Kind, Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import { operationColumns } from '../store.ts';
-import { countUsage, usageColumns } from '../transitions.ts';
+import { applyTransitions, type Move, type TransitionDeps } from '../transitions.ts';
 import { ofRevokedKey } from './expire.ts';
 import { isThrottled } from './sends.ts';
 
@@ -58,15 +58,10 @@ interface OpenOperation {
 /** Moves at most `limit` writes to `sending`; none while another transaction claims. */
 export async function claim(
   tx: Tx,
-  settings: OperationsSettings,
-  input: {
-    now: Instant;
-    limit: number;
-    except: readonly Kind[];
-    daemonId: string;
-    epoch: bigint;
-  },
+  deps: TransitionDeps & { settings: OperationsSettings; daemonId: string },
+  input: { now: Instant; limit: number; except: readonly Kind[] },
 ): Promise<QueuedSend[]> {
+  const { settings } = deps;
   const { now, limit, except } = input;
   if (!(await tryLockClaim(tx))) return [];
   await lockWritesShared(tx);
@@ -80,9 +75,19 @@ export async function claim(
   const names = first.flatMap((head) => head.names);
   await lockNames(tx, names);
   const sendable = await listSendable(tx, first, settings, now);
-  const claims = sendable.map(({ head, ambiguous }) => ({ id: head.operation.id, ambiguous }));
-  const deadlineAt = now + settings.queuedSendWithinMs;
-  return claims.length === 0 ? [] : sendQueued(tx, claims, { at: now, deadlineAt, ...input });
+  if (sendable.length === 0 || (await isThrottled(tx, now))) return [];
+  const latest = now + settings.queuedSendWithinMs;
+  const moves = sendable.map(({ head: { operation }, ambiguous }): Move => {
+    const { id, expiresAt } = operation;
+    const sendDeadlineAt = Math.min(latest, expiresAt ?? latest);
+    const send = { cause: 'send', daemonId: deps.daemonId, sentAt: now, sendDeadlineAt, ambiguous };
+    return { id, to: 'sending', before: ['queued'], at: now, ...send };
+  });
+  const moved = await applyTransitions(tx, moves, deps);
+  return listRequests(
+    tx,
+    moved.map(({ id }) => id),
+  );
 }
 
 /** A write that is sent, or is about to be. */
@@ -173,8 +178,8 @@ export async function listQueue(
         o.token_id, o.contract_id || ':' || o.token_id as token, o.amount, o.recorded_at,
         o.state = 'queued' and (coalesce(o.retry_at > ${isoText(now)}, false)
           or o.kind = any(${[...except]}::text[])) as held
-      from tallyhook.operations o
-      where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
+      from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+      where w.state in ('queued', 'sending') and o.expires_at is not null
         and not (o.state = 'queued' and (${ofRevokedKey(tx)} or ${mayBeSent(tx.sql)}))
       order by o.recorded_at, o.id limit ${DEPTH_MAX}
     ), held as materialized (
@@ -207,59 +212,19 @@ export async function listOpenOn(
       select e.operation_id from tallyhook.operation_effects e
       where lower(e.account) = any(${keys}::text[]) and e.unsettled and e.phase = 'open'
       union all
-      select c.id from tallyhook.operations c
-      where c.contract_id = any(${contracts.map(String)}::numeric[])
-        and c.state in ('sending', 'unknown'))
+      select w.id from tallyhook.open_operations w
+      where w.contract_id = any(${contracts.map(String)}::numeric[])
+        and w.state in ('sending', 'unknown'))
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/**
- * Moves queued writes to `sending`, each with its transition and its send; none while the service
- * asks writes to wait.
- */
-async function sendQueued(
-  tx: Tx,
-  claims: readonly { id: string; ambiguous: boolean }[],
-  send: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },
-): Promise<QueuedSend[]> {
-  const at = isoText(send.at);
-  const deadlineAt = isoText(send.deadlineAt);
+/** The requests of these operations, which are about to be sent, oldest first. */
+async function listRequests(tx: Tx, ids: readonly string[]): Promise<QueuedSend[]> {
   return tx.sql<QueuedSend[]>`
-    with x as (
-      select * from jsonb_to_recordset(${asJson(claims)}::jsonb) as x(id text, ambiguous boolean)
-    ), moved as (
-      update tallyhook.operations o set state = 'sending', sent_at = ${at},
-        send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
-        daemon_id = ${send.daemonId}, ambiguous = x.ambiguous
-      from x where o.id = x.id and o.state = 'queued' and not ${isThrottled(tx, send.at)}
-      returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference,
-        o.method, o.path,
-        o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
-    ), t as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
-      select m.id, 'queued', 'sending', ${at}, 'send' from moved m order by m.id
-    ), s as (
-      insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch,
-        after)
-      select m.id, (select coalesce(max(p.n), 0) + 1 from tallyhook.sends p
-          where p.operation_id = m.id), ${at}, m.send_deadline_at, ${send.daemonId},
-        ${send.epoch.toString()}::bigint, 'queued'
-      from moved m
-      returning operation_id, n
-    ), effects as (
-      update tallyhook.operation_effects e set phase = 'open'
-      from moved m where e.operation_id = m.id
-    ), usage as (
-      ${countUsage(
-        tx.sql,
-        tx.sql`
-          select m.key_id, 'infinity'::timestamptz as usage_hour, -m.usage as usage from moved m
-          union all
-          select m.key_id, m.usage_hour, m.usage from moved m`,
-      )}
-    )
-    select m.id, s.n, m.kind, m.owner, m.key_id, m.idempotency_key,
-      m.reference, m.method, m.path, m.content_type, m.request_body as body,
-      m.send_deadline_at, m.expires_at
-    from moved m join s on s.operation_id = m.id order by m.recorded_at, m.id`;
+    select o.id, s.n, o.kind, o.owner, o.key_id, o.idempotency_key, o.reference, o.method, o.path,
+      o.content_type, o.request_body as body, o.send_deadline_at, o.expires_at
+    from tallyhook.operations o cross join lateral (
+      select count(*)::int as n from tallyhook.transitions t
+      where t.operation_id = o.id and t.deadline_at is not null) s
+    where o.id = any(${ids as string[]}::text[]) order by o.recorded_at, o.id`;
 }

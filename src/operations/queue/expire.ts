@@ -81,9 +81,8 @@ function possiblySent(
 }
 
 async function moveAndEmit(tx: Tx, deps: Deps, moves: readonly Move[]): Promise<number> {
-  const moved = await applyTransitions(tx, moves, deps, (changed) =>
-    deps.outbox.emit(tx, changed.flatMap(eventsOf)),
-  );
+  const moved = await applyTransitions(tx, moves, deps);
+  await deps.outbox.emit(tx, moved.flatMap(eventsOf));
   return moved.length;
 }
 
@@ -99,10 +98,11 @@ export async function listAbandoned(
 ): Promise<string[]> {
   const rows = await db.sql<{ id: string }[]>`
     select o.id from (
-      select id, daemon_id, send_deadline_at from tallyhook.operations
-      where state = 'sending' order by recorded_at limit ${SENDING_MAX}) o
+      select id from tallyhook.open_operations
+      where state = 'sending' order by changed_at limit ${SENDING_MAX}) w
+    join tallyhook.operations o on o.id = w.id
     left join tallyhook.daemons d on d.id = o.daemon_id
-    where o.send_deadline_at < ${isoText(now)}
+    where o.state = 'sending' and o.send_deadline_at < ${isoText(now)}
       and (d.id is null or d.alive_until < ${isoText(now)}
         or o.send_deadline_at < ${isoText(now - graceMs)})
     order by o.send_deadline_at limit ${limit}`;
@@ -128,8 +128,9 @@ export async function lockOverdue(tx: Tx, now: Instant, limit: number): Promise<
   return tx.sql<Overdue[]>`
     select o.id,
       case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
-    from tallyhook.operations o
-    where o.state = 'queued' and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
+    from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+    where w.state = 'queued' and o.state = 'queued'
+      and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
       and not ${mayBeSent(tx.sql)}
     order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
 }
@@ -146,7 +147,8 @@ async function lockMaySent(
     select o.id, o.recorded_at, r.sent_by
     from (select max(released_at) as sent_by from tallyhook.freezes
       where cause <> 'ordered' and released_at is not null) r
-    join tallyhook.operations o on o.state = 'queued' and o.recorded_at <= r.sent_by
+    join tallyhook.open_operations w on w.state = 'queued' and w.recorded_at <= r.sent_by
+    join tallyhook.operations o on o.id = w.id and o.state = 'queued'
     where ${mayBeSent(tx.sql)} and not exists (
       select from tallyhook.freezes f where f.released_at is null and f.cause <> 'ordered')
     order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;

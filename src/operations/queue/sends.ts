@@ -8,14 +8,18 @@ type Send = Row<typeof operationDetail>['sends'][number] & { daemonId: string };
 
 export async function listSends(db: Queryable, operationId: string): Promise<Send[]> {
   return db.sql<Send[]>`
-    select n::int as n, started_at, deadline_at, daemon_id, after from tallyhook.sends
-    where operation_id = ${operationId} order by n limit 1000`;
+    select (row_number() over (order by id))::int as n, at as started_at, deadline_at, daemon_id,
+      case when cause <> 'send' then cause when from_state = 'queued' then 'queued' end as after
+    from tallyhook.transitions
+    where operation_id = ${operationId} and deadline_at is not null order by id limit 1000`;
 }
 
 /** Whether the service asked writes to wait; another daemon may have received that. */
-export function isThrottled({ sql }: Queryable, at: Instant) {
-  return sql`exists (select from tallyhook.quota
-    where name = 'app-write' and blocked_until > ${isoText(at)})`;
+export async function isThrottled({ sql }: Queryable, at: Instant): Promise<boolean> {
+  const rows = await sql`
+    select 1 as one from tallyhook.quota
+    where name = 'app-write' and blocked_until > ${isoText(at)}`;
+  return rows.length > 0;
 }
 
 /** Whether this send was recorded in this database. */
@@ -23,39 +27,44 @@ export async function hasSend(
   db: Queryable,
   { operationId, n }: { operationId: string; n: number },
 ): Promise<boolean> {
-  const rows = await db.sql`
-    select 1 as one from tallyhook.sends where operation_id = ${operationId} and n = ${n}`;
-  return rows.length > 0;
+  return (await countSends(db, operationId)) >= n;
+}
+
+async function countSends({ sql }: Queryable, operationId: string): Promise<number> {
+  const rows = await sql<{ n: number }[]>`
+    select count(*)::int as n from tallyhook.transitions
+    where operation_id = ${operationId} and deadline_at is not null`;
+  return rows[0]?.n ?? 0;
 }
 
 /**
- * Records one more send of the operation; returns its number. Undefined when it may not be sent
- * again: another daemon sends it, its deadline has passed, its outcome is known, or the service
- * asked writes to wait.
+ * Records one more send of the operation, as a transition that keeps the state; returns its number.
+ * Undefined when it may not be sent again: another daemon sends it, its deadline has passed, its
+ * outcome is known, or the service asked writes to wait.
  */
 export async function insertSend(
   tx: Tx,
   send: {
     operationId: string;
     daemonId: string;
-    epoch: bigint;
     startedAt: Instant;
     deadlineAt: Instant;
     after: string;
   },
 ): Promise<number | undefined> {
-  const at = isoText(send.startedAt);
-  const rows = await tx.sql<{ n: number }[]>`
-    insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
-    select o.id, (select coalesce(max(s.n), 0) + 1 from tallyhook.sends s
-        where s.operation_id = o.id), ${at}::timestamptz,
-      ${isoText(send.deadlineAt)}::timestamptz, ${send.daemonId}, ${send.epoch.toString()}::bigint,
-      ${send.after}
+  const { operationId, daemonId, startedAt, deadlineAt, after } = send;
+  if (await isThrottled(tx, startedAt)) return undefined;
+  const at = isoText(startedAt);
+  const inserted = await tx.sql`
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, deadline_at,
+      daemon_id)
+    select o.id, o.state, o.state, ${at}::timestamptz, ${after},
+      ${isoText(deadlineAt)}::timestamptz, ${daemonId}
     from tallyhook.operations o
-    where o.id = ${send.operationId} and o.state = 'sending' and o.daemon_id = ${send.daemonId}
-      and o.send_deadline_at > ${at} and not ${isThrottled(tx, send.startedAt)}
-    returning n`;
-  return rows[0]?.n;
+    where o.id = ${operationId} and o.state = 'sending' and o.daemon_id = ${daemonId}
+      and o.send_deadline_at > ${at}
+    returning 1 as one`;
+  return inserted.length === 0 ? undefined : countSends(tx, operationId);
 }
 
 /**

@@ -7,12 +7,10 @@ const OLD_MS = 2_000;
 
 /** A send may be abandoned or unconfirmed, or a queued write overdue; see expire.ts. */
 export function maybeOverdue(sql: Sql, now: Instant) {
-  // By their order the oldest is found in the index, also while the statistics are those of an
-  // empty table.
   return sql`(${hasQueuedWrites(sql)} or exists (
-    select from (select recorded_at from tallyhook.operations
-      where state = 'sending' order by recorded_at limit 1) o
-    where o.recorded_at < ${isoText(now - OLD_MS)}))`;
+    select from (select changed_at from tallyhook.open_operations
+      where state = 'sending' order by changed_at limit 1) w
+    where w.changed_at < ${isoText(now - OLD_MS)}))`;
 }
 
 export function hasQueuedWrites(sql: Sql) {
@@ -24,15 +22,10 @@ export function hasUnknown(sql: Sql) {
 }
 
 function hasState(sql: Sql, state: 'queued' | 'unknown') {
-  return sql`exists (select recorded_at from tallyhook.operations
-    where state = ${state} order by recorded_at limit 1)`;
+  return sql`exists (select from tallyhook.open_operations where state = ${state})`;
 }
 
 /** An operation is open: a poll may show its effect. */
 export function hasOpen(sql: Sql) {
-  return sql`exists (select coalesce(answered_at, sent_at, recorded_at)
-    from tallyhook.operations
-    where settled_at is null
-      and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
-    order by coalesce(answered_at, sent_at, recorded_at) limit 1)`;
+  return sql`exists (select from tallyhook.open_operations where state <> 'undecided')`;
 }

@@ -255,7 +255,6 @@ function judgeNamed(report: Report, named: Operation | undefined): Judgement {
 }
 
 const ADVICE: Partial<Record<State, string>> = {
-  recorded: 'report it again when its answer came or was lost',
   sending: 'report it again when its answer came or was lost',
   queued: 'it was not sent; cancel it, and report without operation_id',
   accepted: 'the service answered it',

@@ -331,13 +331,13 @@ export async function listSameNumber(
     where o.id = any(array(
       select found.id from unnest(${numbers}::numeric[]) as x(no)
       cross join lateral (
-        select p.id from tallyhook.operations p
-        where p.tx_log_no is not null and p.tx_log_no = x.no offset 0) found
+        select t.operation_id as id from tallyhook.transitions t
+        where t.tx_log_no is not null and t.tx_log_no = x.no offset 0) found
       union
       select found.id from unnest(${hashes}::text[]) as x(hash)
       cross join lateral (
-        select p.id from tallyhook.operations p
-        where p.tx_hash is not null and lower(p.tx_hash) = x.hash offset 0) found))
+        select t.operation_id as id from tallyhook.transitions t
+        where t.tx_hash is not null and lower(t.tx_hash) = x.hash offset 0) found))
     order by o.recorded_at, o.id`;
   const found = new Map<string, Operation[]>();
   for (const operation of rows) {
@@ -390,13 +390,10 @@ export async function listAlike(
       select operation_id as id from tallyhook.operation_effects
       where unsettled and phase = 'open' and lower(account) = any(${accounts}::text[])
       union
-      select id from tallyhook.operations
-      where contract_id is not null and state in ('recorded', 'queued', 'sending', 'unknown')
-        and contract_id = any(${contracts}::numeric[])
+      select id from tallyhook.open_operations
+      where contract_id = any(${contracts}::numeric[]) and state in ('queued', 'sending', 'unknown')
       union
-      select id from tallyhook.operations
-      where tx_log_no is null and tx_hash is null and kind <> 'other'
-        and state in ('undecided', 'executed', 'settled')
+      select id from tallyhook.operations where unnumbered
     ), alike as (
       select x.n, o.id, row_number() over (partition by x.n order by o.recorded_at, o.id) as place
       from open join tallyhook.operations o on o.id = open.id
@@ -466,14 +463,20 @@ async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise
       on conflict do nothing
       returning id
     ), t as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
-      select o.id, s.from_state, s.to_state, x."recordedAt", s.cause, x.evidence
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence,
+        tx_log_no, tx_hash)
+      select o.id, s.from_state, s.to_state, x."recordedAt", s.cause, x.evidence,
+        case s.n when 1 then x."txLogNo" end, case s.n when 1 then x."txHash" end
       from o join x on x.id = o.id
       cross join (values (1, null, 'executed', 'report'),
         (2, 'executed', 'settled', 'older than the openings of its wallets'))
         as s(n, from_state, to_state, cause)
       where s.n = 1 or x.state = 'settled'
       order by o.id, s.n
+    ), w as (
+      insert into tallyhook.open_operations (state, changed_at, id, recorded_at, contract_id)
+      select x.state, x."recordedAt", o.id, x."recordedAt", x."contractId"
+      from o join x on x.id = o.id where tallyhook.is_open(x.kind, x.state)
     ), e as (
       insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
       select x.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric, x.state
@@ -499,13 +502,15 @@ async function fillNumbers(
       select * from jsonb_to_recordset(${asJson(numberings)}::jsonb) as x(id text,
         "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric, evidence jsonb)
     ), t as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
-      select o.id, o.state, o.state, ${isoText(at)}::timestamptz, 'report', x.evidence
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence,
+        tx_log_no, tx_hash)
+      select o.id, o.state, o.state, ${isoText(at)}::timestamptz, 'report', x.evidence, x."txLogNo",
+        x."txHash"
       from x join tallyhook.operations o on o.id = x.id order by o.id
     )
     update tallyhook.operations o set tx_app_no = x."txAppNo", tx_log_no = x."txLogNo",
       tx_hash = x."txHash", token_id = coalesce(x."tokenId", o.token_id),
-      evidence = coalesce(o.evidence, '{}'::jsonb) || x.evidence
+      evidence = coalesce(o.evidence, '{}'::jsonb) || x.evidence, event_seq = o.event_seq + 1
     from x where o.id = x.id
     returning ${operationColumns(tx.sql)}`;
 }

@@ -9,6 +9,7 @@ import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../../db/lea
 import { columnsOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
+import { numberEvents } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
@@ -77,14 +78,16 @@ export function makeAlerts(deps: Deps): Alerts {
         checked,
         findings.flatMap(({ lapsed }) => lapsed),
       );
-      const still = await stillHolding(tx, begun);
+      const numbers = await numberStuck(tx, begun);
+      // No event may follow the last one of an operation that settled meanwhile.
+      const still = begun.filter(({ rule, subject }) => rule !== STUCK || numbers.has(subject));
       const added = still.map((one) => ({ ...one, id: ids.next('alr'), raisedAt: now }));
       if (added.length > 0) await insertAlerts(tx, added);
       if (updated.length > 0) await updateDetails(tx, updated);
       const endedIds = ended.map(({ id }) => id);
       if (endedIds.length > 0) await deleteAlerts(tx, endedIds);
       const events = [
-        ...added.flatMap(begunEvents),
+        ...added.flatMap((one) => begunEvents(one, numbers.get(one.subject))),
         ...ended.flatMap((one) => endedEvents(one, now)),
       ];
       await outbox.emit(tx, events);
@@ -107,29 +110,20 @@ export function makeAlerts(deps: Deps): Alerts {
   };
 }
 
-/** Without operations that settled meanwhile: no event may follow their last one. */
-async function stillHolding(tx: Tx, begun: readonly Condition[]): Promise<Condition[]> {
-  const stuck = begun.flatMap(({ rule, subject }) => (rule === STUCK ? [subject] : []));
-  const unsettled = await lockUnsettled(tx, stuck);
-  return begun.filter(({ rule, subject }) => rule !== STUCK || unsettled.has(subject));
-}
-
-/** Those of these operations that still wait to settle, locked until the end of the transaction. */
-async function lockUnsettled({ sql }: Tx, ids: readonly string[]): Promise<Set<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await sql<{ id: string }[]>`
-    select id from tallyhook.operations
-    where id = any(${ids as string[]}::text[]) and state in ('accepted', 'executed')
-      and settled_at is null
-    order by id for share`;
-  return new Set(rows.map(({ id }) => id));
+/** The numbers of the events about operations that got stuck and still wait to settle, by id. */
+function numberStuck(tx: Tx, begun: readonly Condition[]): Promise<Map<string, bigint>> {
+  return numberEvents(
+    tx,
+    begun.flatMap(({ rule, subject }) => (rule === STUCK ? [subject] : [])),
+  );
 }
 
 /** None for a wallet that vanished: the observation that shows it is an event. */
-function begunEvents(alert: Alert): EventDraft[] {
+function begunEvents(alert: Alert, seq: bigint | undefined): EventDraft[] {
   const { id, rule, subject, detail, raisedAt } = alert;
   if (rule === VANISHED) return [];
-  if (rule === STUCK) return [draft(STUCK, `operation:${subject}`, raisedAt, detail)];
+  if (rule === STUCK && seq !== undefined)
+    return [{ ...draft(STUCK, `operation:${subject}`, raisedAt, detail), seq }];
   if (rule === CONTRADICTED) return [draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail)];
   if (rule === LATE) return [draft(LATE, 'observer:targets', raisedAt, detail)];
   return [draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert))];

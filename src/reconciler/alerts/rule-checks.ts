@@ -123,7 +123,7 @@ async function listUnknownBefore(
   limit: number,
 ): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
-    select id from tallyhook.operations
+    select id from tallyhook.open_operations
     where state = 'unknown' and recorded_at < ${before}::timestamptz
     order by recorded_at limit ${limit}`;
   return rows.map(({ id }) => id);

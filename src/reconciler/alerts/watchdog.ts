@@ -161,7 +161,8 @@ async function listStuck(
   const kinds = [...input.afterMs].map(([kind, ms]) => ({ kind, ms }));
   const least = Math.min(...input.afterMs.values());
   return sql<Stuck[]>`
-    select o.id, s.since from tallyhook.operations o
+    select o.id, s.since from tallyhook.open_operations w
+    join tallyhook.operations o on o.id = w.id
     join jsonb_to_recordset(${asJson(kinds)}::jsonb) as k(kind text, ms bigint)
       on k.kind = o.kind
     cross join lateral (
@@ -169,8 +170,7 @@ async function listStuck(
       where t.operation_id = o.id and t.from_state is distinct from t.to_state) s
     cross join lateral (
       select greatest(s.since, ${isoText(from)}::timestamptz) + k.ms * interval '1 ms' as at) due
-    where o.settled_at is null and o.state in ('accepted', 'executed')
-      and coalesce(o.answered_at, o.sent_at, o.recorded_at) < ${isoText(now - least)}
+    where w.state in ('accepted', 'executed') and w.changed_at < ${isoText(now - least)}
       and (o.id = any(${before as string[]}::text[])
         or (due.at < ${isoText(now)}::timestamptz and not exists (
           select from tallyhook.targets t
@@ -178,5 +178,5 @@ async function listStuck(
               where e.operation_id = o.id
               union all select 'token:' || o.contract_id || ':' || o.token_id)
             and (t.last_started_at is null or t.last_started_at < due.at))))
-    order by coalesce(o.answered_at, o.sent_at, o.recorded_at) limit ${limit}`;
+    order by w.changed_at limit ${limit}`;
 }

@@ -61,7 +61,7 @@ export async function feeVotes({ sql }: Queryable): Promise<FeeVotes | undefined
       from (select wallet_key, window_from, window_to from tallyhook.drifts
         where closed_at is null and cause = 'fee_rule' order by wallet_key limit ${DRIFTS_MAX}) d
       cross join lateral (
-        select o.id, o.fee_mode, coalesce(o.sent_at, o.effective_at, o.recorded_at) as sent_at
+        select o.id, o.fee_mode, o.fee_at as sent_at
         from tallyhook.operations o
         where lower(o.from_addr) = d.wallet_key and o.fee_mode is not null
           and o.recorded_at >= coalesce(d.window_from, '-infinity') - interval '1 minute'
@@ -76,7 +76,7 @@ export async function feeVotes({ sql }: Queryable): Promise<FeeVotes | undefined
       select count(*)::int as settled from (
         select from tallyhook.operations o
         where o.fee_mode = first.fee_mode and o.settled_at is not null
-          and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= first.sent_at
+          and o.fee_at >= first.sent_at
         limit ${SETTLED_MAX}) x) s`;
   return rows[0];
 }

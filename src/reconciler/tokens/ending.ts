@@ -3,7 +3,7 @@
  * shows later says so. Pure.
  */
 import { sameAddress, sameTxHash } from '../../kernel/addresses.ts';
-import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
+import type { Operation } from '../../operations/operations.ts';
 import {
   isOwnEffect,
   isUnchanged,
@@ -135,7 +135,7 @@ function endingOfBurn(
 }
 
 function isPending({ state, outcome, settledAt }: Operation): boolean {
-  return settledAt === null && outcome !== 'not_executed' && !UNSENT_STATES.has(state);
+  return settledAt === null && outcome !== 'not_executed' && state !== 'queued';
 }
 
 /**

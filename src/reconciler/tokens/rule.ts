@@ -9,7 +9,7 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
-import { type Kind, type Operation, UNSENT_STATES } from '../../operations/operations.ts';
+import type { Kind, Operation } from '../../operations/operations.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 import type { token } from '../../resources/ledger/token.ts';
 import type { Row } from '../../resources/resource.ts';
@@ -103,7 +103,7 @@ export function isAtWork(
   observed: Pick<ObservationContext, 'startedAt' | 'readLagMs'>,
 ): boolean {
   const { kind, state, outcome, settledAt } = operation;
-  if (kind === 'set_extra_data' || UNSENT_STATES.has(state)) return false;
+  if (kind === 'set_extra_data' || state === 'queued') return false;
   if (outcome !== 'executed') return outcome === 'open';
   return settledAt === null && !isRequired(operation, observed);
 }

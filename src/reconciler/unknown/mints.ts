@@ -273,12 +273,13 @@ export async function knownOf(
           select p.id, p.kind, p.outcome, p.contract_id from tallyhook.operations p
           where p.contract_id = ${contract}::numeric and p.token_id = x.id
           union
-          select p.id, p.kind, p.outcome, p.contract_id from tallyhook.operations p
-          where lower(p.tx_hash) = nullif(x.hash, '') offset 0) o
+          select p.id, p.kind, p.outcome, p.contract_id from tallyhook.transitions t
+          join tallyhook.operations p on p.id = t.operation_id
+          where lower(t.tx_hash) = nullif(x.hash, '') offset 0) o
         where o.kind in ('mint', 'mint_sequential') and o.contract_id = ${contract}::numeric
           and o.outcome <> 'not_executed') as claimed_by,
-      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
-        where lower(o.tx_hash) = nullif(x.hash, '')) as hash_of,
+      (select coalesce(jsonb_agg(distinct t.operation_id), '[]'::jsonb) from tallyhook.transitions t
+        where lower(t.tx_hash) = nullif(x.hash, '')) as hash_of,
       least(
         (select min(l.started_at) from tallyhook.observations l
           where l.target = ${`token:${contract}:`} || x.id and l.result = 'seen'),
@@ -357,10 +358,10 @@ export async function hasOpenMint(
   uri: string,
 ): Promise<boolean> {
   const rows = await db.sql`
-    select 1 as one from tallyhook.operations
-    where contract_id = ${contractId.toString()}::numeric and token_id is null
-      and state in ('sending', 'unknown') and kind = 'mint_sequential'
-      and coalesce(token_uri, '') = ${uri} limit 1`;
+    select 1 as one from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+    where w.contract_id = ${contractId.toString()}::numeric and w.state in ('sending', 'unknown')
+      and o.token_id is null and o.kind = 'mint_sequential'
+      and coalesce(o.token_uri, '') = ${uri} limit 1`;
   return rows.length > 0;
 }
 
@@ -375,7 +376,7 @@ export async function listUnnumbered(
     where id = any(array(select o.id from tallyhook.operations o
         where o.contract_id = ${contractId.toString()}::numeric and o.token_id is null))
       and kind = 'mint_sequential' and outcome <> 'not_executed'
-      and state not in ('recorded', 'queued', 'cancelled')
+      and state not in ('queued', 'cancelled')
     order by recorded_at limit ${limit}`;
   return rows.map(({ id }) => id);
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/connect.ts';
 import { sameTxHash } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { listObservations, type UnprocessedObservation } from '../../observer/observer.ts';
-import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, type Finding, isQuiescent } from '../resolution.ts';
@@ -28,7 +28,7 @@ export async function evaluateNftWrites(
 ): Promise<EventDraft[]> {
   const { operations, held, seen, observation, now } = input;
   const unknown = operations.filter((operation) => operation.state === 'unknown');
-  const sent = operations.filter(({ state }) => !UNSENT_STATES.has(state));
+  const sent = operations.filter(({ state }) => state !== 'queued');
   const open = sent.filter(({ outcome }) => outcome === 'open');
   const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];

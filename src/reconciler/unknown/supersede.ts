@@ -7,6 +7,7 @@ import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { membersOf } from '../../kernel/json.ts';
 import {
+  aboutOperation,
   accountOfWallet,
   effectOn,
   listNotExecuted,
@@ -77,8 +78,8 @@ export async function supersede(
     },
   ]);
   return moved.map((resolved) => ({
+    ...aboutOperation(resolved),
     type: 'operation.resolved',
-    subject: `operation:${resolved.id}`,
     occurredAt: now,
     data: { ...operationFields(resolved), evidence, supersedes: operation.state },
   }));

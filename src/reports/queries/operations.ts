@@ -26,8 +26,8 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
         jsonb_build_object('kind', o.kind, 'state', o.state, 'error', o.error_code,
           'from', o.from_addr, 'to', o.to_addr, 'reference', o.reference,
           'ambiguous', o.ambiguous) as evidence
-      from tallyhook.operations o
-      where (o.settled_at is null and o.state in ('sending', 'unknown') or o.state = 'undecided')
+      from tallyhook.open_operations w join tallyhook.operations o on o.id = w.id
+      where w.state in ('sending', 'unknown', 'undecided')
         and ${happenedAt(params)} < ${params.to}
     )
     ${firstOfEachKind(params)}`;
@@ -88,14 +88,13 @@ function holderEvidence({ tx }: ReportParams) {
 /** Executed operations of unknown kind in the period. */
 export async function listUnmapped(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
-    select 'write_not_mapped' as kind, o.id as subject, o.amount, ${happenedAt(params)} as since,
+    select 'write_not_mapped' as kind, o.id as subject, o.amount, o.happened_at as since,
       null as assignee, jsonb_build_object('method', o.method, 'path', o.path) as evidence,
       (count(*) over ())::int as total
     from tallyhook.operations o
-    where o.kind = 'other' and o.kind not in ('give', 'receive_from', 'transfer')
-      and o.outcome = 'executed' and ${happenedAt(params)} >= ${params.from}
-      and ${happenedAt(params)} < ${params.to}
-    order by ${happenedAt(params)}, o.id limit ${params.limits.listMax}`;
+    where o.kind = 'other' and o.outcome = 'executed'
+      and o.happened_at >= ${params.from} and o.happened_at < ${params.to}
+    order by o.happened_at, o.id limit ${params.limits.listMax}`;
 }
 
 /**

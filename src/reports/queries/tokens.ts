@@ -3,7 +3,6 @@ import type { supply } from '../../resources/reports/content.ts';
 import type { Row } from '../../resources/resource.ts';
 import { type FindingRow, firstOfEachKind } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
-import { happenedAt } from './operations.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
 export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {
@@ -13,7 +12,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
           when coalesce(o.answered_at, o.recorded_at)
             < ${overdueBefore(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
-        o.id as subject, null::numeric as amount, ${happenedAt(params)} as since,
+        o.id as subject, null::numeric as amount, o.happened_at as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
           'token', 'token:' || o.contract_id || ':' || o.token_id,
           'observed_status', t.status) as evidence
@@ -22,7 +21,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
       where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         and (o.state in ('accepted', 'executed') and o.settled_at is null
           or o.state = 'settled' and t.token_id is null)
-        and ${happenedAt(params)} < ${params.to}
+        and o.happened_at < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }
@@ -40,9 +39,8 @@ export async function countTokenWrites(params: ReportParams): Promise<WriteCount
       (count(*) filter (where o.state = 'failed'))::int as failed,
       (count(*) filter (where o.state not in ('settled', 'failed')))::int as pending
     from tallyhook.operations o
-    where o.kind not in ('give', 'receive_from', 'transfer') and o.kind <> 'other'
-      and o.tx_hash is not null and ${happenedAt(params)} >= ${params.from}
-      and ${happenedAt(params)} < ${params.to}`;
+    where o.kind <> 'other' and o.tx_hash is not null
+      and o.happened_at >= ${params.from} and o.happened_at < ${params.to}`;
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 

@@ -34,7 +34,6 @@ export const NFT_KINDS: readonly Kind[] = NFT;
 export const STATES = [
   'undecided',
   'unknown',
-  'recorded',
   'queued',
   'sending',
   'accepted',

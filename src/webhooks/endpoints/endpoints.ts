@@ -18,7 +18,6 @@ import {
   type Scheme,
 } from '../../resources/delivery/endpoint.ts';
 import type { Row } from '../../resources/resource.ts';
-import { catchUp } from '../delivery/fan-out.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';
@@ -169,7 +168,7 @@ async function create(
     createdAt: now,
   };
   await db.begin(async (tx) => {
-    await takePosition(tx, catchUp);
+    await takePosition(tx);
     await store.insertEndpoint(tx.orm, row);
   });
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(keys) };
@@ -217,7 +216,7 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
         : signingPatch(before, made, columns.signing, encryption)),
     };
   };
-  const position = subscribes ? (tx: Tx) => takePosition(tx, catchUp) : undefined;
+  const position = subscribes ? takePosition : undefined;
   const row = await change(deps, id, patchOf, position);
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made), removedHeaders };
 }

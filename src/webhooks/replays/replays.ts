@@ -11,7 +11,6 @@ import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
 import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery/delivery.ts';
 import type { Row } from '../../resources/resource.ts';
-import { deliveryId, hashed, isSubscribed } from '../delivery/fan-out.ts';
 import { planByIndex, queueAgain, removeEnded } from '../delivery/queue.ts';
 import { deliveries } from '../tables.ts';
 
@@ -284,9 +283,10 @@ function eventsOf(
 /** The deliveries of those events of the page that the endpoint subscribes to. */
 function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
   return db.sql`
-    select e.recorded_at, e.id, e.type, e.subject, e.subject_seq, ${deliveryId(db)} as delivery_id
-    from page e join tallyhook.endpoints p on p.id = ${endpointId} and ${isSubscribed(db)}
-    cross join lateral ${hashed(db)}
+    select e.recorded_at, e.id, e.type, e.subject, e.subject_seq,
+      tallyhook.delivery_id(e.id, p.id) as delivery_id
+    from page e join tallyhook.endpoints p
+      on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
     where ${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
       && ${types}::text[]`;
 }

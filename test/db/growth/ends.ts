@@ -96,6 +96,12 @@ export const ENDS: Record<string, Line> = {
     end: 'deleted',
     by: 'the ledger, when its journal shows it',
   },
+  open_operations: {
+    grows: 'a write',
+    end: 'deleted',
+    by: 'its end; of one that nothing ends, a decision of people',
+    churns: true,
+  },
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
   owners: { grows: 'an owner of keys', end: 'kept' },
@@ -114,7 +120,6 @@ export const ENDS: Record<string, Line> = {
   report_files: { grows: 'a format of a report for the folder', end: 'kept' },
   replays: { grows: 'a request to send again', end: 'deleted', by: 'housekeeping, as deliveries' },
   reports: { grows: 'a period, and what people ask for', end: 'kept' },
-  sends: { grows: 'a send', end: 'kept' },
   service_changes: {
     grows: 'a change of state of the service',
     end: 'deleted',

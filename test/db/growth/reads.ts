@@ -249,7 +249,7 @@ export const READS: Record<string, Read> = {
   'observer: the schedule': async (db) => {
     const times = { gapMs: 1_000, readLagMs: 1_000 };
     await scheduleOpen(db, NOW, { since: NOW - DAY_MS }, times);
-    await scheduleOpen(db, NOW, { after: 0, limit: 500 }, times);
+    await scheduleOpen(db, NOW, { after: { state: '', changedAt: 0, id: '' }, limit: 500 }, times);
     await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: false });
     await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: true });
   },

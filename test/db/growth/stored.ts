@@ -2,7 +2,9 @@
  * Stored history for the test of reads: what `generateHistory` makes, and besides NFT writes with
  * tokens, events with deliveries and attempts, and a few operations in every open state.
  */
+
 import postgres from 'postgres';
+import { REFILL_OPEN } from '../../harness/open-operations.ts';
 import { generateHistory, HISTORY_END } from '../../tools/bench/history/generate.ts';
 
 export const CONTRACT = 5n;
@@ -50,6 +52,9 @@ const TOKENS = [
     tx_log_no, '0x' || md5(id), recorded_at, sent_at, answered_at, effective_at, effective_basis,
     settled_at
   from tallyhook.operations where tx_log_no % 3 = 0`,
+  `insert into tallyhook.transitions (operation_id, to_state, at, cause, tx_hash)
+  select id, 'settled', settled_at, 'a hash', tx_hash from tallyhook.operations
+  where kind = 'mint'`,
   `insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, last_tx_hash,
     observed_at, presence)
   select contract_id, token_id, to_addr, to_addr, 'https://tokens.example/' || token_id, tx_hash,
@@ -69,8 +74,8 @@ const EVENTS = [
   select substr(id, 4)::uuid, 'operation.accepted', 'operation:' || id, 1, answered_at,
     answered_at, 0, '"' || id || '"'
   from tallyhook.operations`,
-  `insert into tallyhook.numbered_events (first_seq, recorded_at, ids)
-  select row_number() over (order by recorded_at, id), recorded_at, array[id]
+  `insert into tallyhook.numbered_events (first_seq, recorded_at, ids, recorded_ats)
+  select row_number() over (order by recorded_at, id), recorded_at, array[id], array[recorded_at]
   from tallyhook.events`,
   `insert into tallyhook.feed (name, last_seq)
   select 'events', count(*) from tallyhook.events
@@ -115,4 +120,5 @@ const OPEN = [
   set phase = case when o.state in ('queued', 'undecided') then o.state else o.outcome end
   from tallyhook.operations o where o.id = e.operation_id and o.settled_at is null
     and o.kind <> 'mint'`,
+  ...REFILL_OPEN,
 ];

@@ -46,6 +46,8 @@ export async function unarchive(db: Db, lines: readonly string[]): Promise<void>
     const tables = await tablesOf({ sql });
     for (const { name } of tables)
       await sql.unsafe(`alter table tallyhook.${name} disable trigger all`);
+    // A migration makes its row.
+    await sql`delete from tallyhook.feed`;
     for (const { name, columns } of tables) {
       await sql.unsafe(
         `insert into tallyhook.${name} (${columns.join(', ')}) overriding system value

@@ -311,13 +311,13 @@ describe('How a write ends that the token does not prove under a later hash', ()
       [write('settled', { kind: 'mint', sent: 100, settledAt: at(900) })],
       'settled',
     ],
-    ...(['recorded', 'queued'] as const).map<Row>((state) => [
-      `A burn settles though another one is ${state} and was not sent`,
+    [
+      'A burn settles though another one is queued and was not sent',
       write('accepted', { ...own, kind: 'burn' }),
       'absent',
-      [write(state, { kind: 'burn', ...later })],
+      [write('queued', { kind: 'burn', ...later })],
       'settled',
-    ]),
+    ],
     [
       'A burn waits while another one, which was sent, may have taken the token',
       write('accepted', { ...own, kind: 'burn' }),

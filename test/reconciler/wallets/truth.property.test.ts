@@ -20,7 +20,7 @@ import { freshAddr, openRig } from '../rig.ts';
 const rig = await openRig();
 const { db } = rig.database;
 const { metrics } = rig;
-const outbox = makeOutbox({ clock: rig.clock, ids: rig.ids, fanOut: async () => 0 });
+const outbox = makeOutbox({ clock: rig.clock, ids: rig.ids });
 const deps = { db, clock: rig.clock, ids: rig.ids, outbox, metrics };
 const decisions = makeDecisions(deps);
 const reports = makeReportedOperations({

@@ -29,7 +29,7 @@ export function stagesOf(world: World) {
   const { db, clock, plan, daemons, books } = world;
   world.stages += 1;
   const ids = makeIds(clock, seededRandom(plan.seed * 104_729 + world.stages + clock.now()));
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => 0 });
+  const outbox = makeOutbox({ clock, ids });
   const [daemon] = daemons;
   if (!daemon) throw new Error('no daemon');
   return { db, clock, ids, outbox, effectSettings: books, operations: daemon.write.operations };

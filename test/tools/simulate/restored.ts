@@ -274,7 +274,7 @@ function judgeApplied(stage: Stage, when: string): void {
   }
 }
 
-const OPEN = ['recorded', 'queued', 'sending', 'unknown'];
+const OPEN = ['queued', 'sending', 'unknown'];
 
 async function judgeOutcomes(stage: Stage): Promise<void> {
   const url = Object.assign(new URL(stage.server.url), { pathname: `/${DATABASE}` });

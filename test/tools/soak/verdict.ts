@@ -67,7 +67,7 @@ export async function undelivered(db: Db, received: ReadonlySet<string>): Promis
 export async function isOpen(db: Db): Promise<boolean> {
   const rows = await db.sql`
     select from tallyhook.operations where settled_at is null
-      and state in ('recorded', 'queued', 'sending', 'unknown', 'accepted', 'executed') limit 1`;
+      and state in ('queued', 'sending', 'unknown', 'accepted', 'executed') limit 1`;
   return rows.length > 0;
 }
 

@@ -131,7 +131,7 @@ const RECORDS = [
     fingerprint, key_held, method, path, content_type, request_body, from_addr, to_addr,
     operation_no, amount, fee_amount, reason_type, pre_image, tx_app_no, tx_log_no,
     answer_status, answer_headers, answer_body, recorded_at, sent_at, send_deadline_at,
-    answered_at, effective_at, effective_basis, settled_at)
+    answered_at, effective_at, effective_basis, settled_at, event_seq)
   select id, kind, 'settled', 'gateway', 'shop', 'key_1', 'order-' || i, md5(i::text), true, 'POST',
     '/v1/app/token/' || kind, 'application/json',
     convert_to('{"toAddr":"' || one || '","amount":' || amount || ',"reasonType":"reward"}',
@@ -144,7 +144,7 @@ const RECORDS = [
       1000000))), 101, i, 200, '[["content-type","application/json"]]',
     convert_to('{"status":200,"data":{"tx_app_no":101,"tx_log_no":' || i || '}}', 'UTF8'),
     at, at, at + interval '30 s', at + interval '100 ms', at + interval '100 ms', 'answer',
-    at + interval '3 s'
+    at + interval '3 s', 2
   from ${WRITES}`,
   `insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
   select id, line, account, case line when 1 then -amount else amount end, 'settled'
@@ -152,14 +152,13 @@ const RECORDS = [
     (1, case kind when 'give' then :operator: else 'wallet:' || one end),
     (2, case kind when 'give' then 'wallet:' || one when 'transfer' then 'wallet:' || other
       else 'collection' end)) as e(line, account)`,
-  `insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
-  select id, from_state, to_state, at, cause from ${WRITES} cross join (values
-    (null, 'recorded', 'intent'), ('recorded', 'sending', 'send'),
-    ('sending', 'accepted', 'answer'),
+  `insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, deadline_at,
+    daemon_id, tx_log_no)
+  select id, from_state, to_state, at, cause,
+    case to_state when 'sending' then at + interval '30 s' end,
+    case to_state when 'sending' then 'dmn_1' end, case to_state when 'accepted' then i end
+  from ${WRITES} cross join (values (null, 'sending', 'send'), ('sending', 'accepted', 'answer'),
     ('accepted', 'settled', 'balance of a wallet confirms it')) as t(from_state, to_state, cause)`,
-  `insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch)
-  select id, 1, at, at + interval '30 s', 'dmn_1', 1 from ${WRITES}`,
-  `insert into tallyhook.subjects (subject, last_seq) select 'operation:' || id, 2 from ${WRITES}`,
 ];
 
 /** When a batch was recorded: strictly rising. */

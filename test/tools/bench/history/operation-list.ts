@@ -2,8 +2,10 @@
  * How long a page of the list of operations takes, by its filters: a whole daemon on an embedded
  * database full of settled operations, of which it is asked over HTTP as the console asks it.
  */
+
 import { isoText } from '../../../../src/kernel/clock.ts';
 import { ADMIN_KEY, environmentOf, spawnDaemon } from '../../../harness/daemon.ts';
+import { REFILL_OPEN } from '../../../harness/open-operations.ts';
 import { type Bench, figuresOf, quantileOf, type Result } from '../frame.ts';
 import { onHistories } from './databases.ts';
 import { HISTORY_END, OPERATOR_ADDR, userAddr } from './generate.ts';
@@ -17,7 +19,8 @@ const STATES = `
   update tallyhook.operations set state = 'not_executed', settled_at = null
   where tx_log_no % 20 = 0;
   update tallyhook.operations set state = 'undecided', settled_at = null
-  where id in (select id from tallyhook.operations order by recorded_at desc limit 5)`;
+  where id in (select id from tallyhook.operations order by recorded_at desc limit 5);
+  ${REFILL_OPEN.join(';')}`;
 
 /** Pages by name; a deep one is begun in the middle of the history or near its start. */
 const PAGES: Record<string, Record<string, string>> = {
