@@ -1,6 +1,8 @@
 -- The body of an event as webhooks and the feed carry it, byte for byte the same at every call: a change of this
 -- function must leave the bodies of recorded events as they are. Null without its shape, which is inserted with it.
-create function tallyhook.event_body(e tallyhook.events) returns text language sql stable parallel safe as $$
+-- In plpgsql, which plans it once in a session, and not in every statement that calls it.
+create function tallyhook.event_body(e tallyhook.events) returns text language plpgsql stable parallel safe as $$
+begin return (
   select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
     || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
       select coalesce(m.members || ',', '')
@@ -11,8 +13,8 @@ create function tallyhook.event_body(e tallyhook.events) returns text language s
           else coalesce(nullif(v.line, ''), 'null') end, ',' order by v.n) as members
         from unnest(s.names, string_to_array(e.data, chr(10))) with ordinality as v(name, line, n)
       ) m
-    ) || '"subject_seq":' || e.subject_seq || '}}'
-$$;
+    ) || '"subject_seq":' || e.subject_seq || '}}');
+end $$;
 --> statement-breakpoint
 -- Whether an endpoint subscribes to an event. An `endpoint.test` goes to its own endpoint only; an endpoint receives no
 -- other event about itself.
@@ -143,7 +145,9 @@ begin
       cross join lateral (
         select v.id, v.type, v.subject, v.subject_seq, v.recorded_at from tallyhook.events v
         where v.recorded_at = f.at and v.id = f.id offset 0) e
-      where p.subscribed_at > since and tallyhook.is_subscribed(p, e.type, e.subject)
+      where p.subscribed_at > since and tallyhook.is_subscribed(p, e.type, e.subject) and not exists (
+        select from tallyhook.deliveries d
+        where d.created_at = e.recorded_at and d.id = tallyhook.delivery_id(e.id, p.id))
       on conflict do nothing returning pending_deliveries.id
     )
     select array_agg(made.id) into missed from made;
