@@ -192,7 +192,10 @@ begin
         fence, duration_ms, status, state, event_type, response_body, response_headers)
       select id, created_at, endpoint_id, event_id, store_results.at, gone.at, attempts, fence, duration_ms, status,
         state, event_type, response_body, response_headers
-      from gone on conflict do nothing returning deliveries.id
+      from gone
+      -- Never, but it would keep a whole group from being stored. A conflict clause logs a record more for each row.
+      where not exists (select from tallyhook.deliveries d where d.id = gone.id and d.created_at = gone.created_at)
+      returning deliveries.id
     )
     select coalesce(array_agg(id), '{}') into moved from kept;
     if cardinality(moved) < jsonb_array_length(ended) then

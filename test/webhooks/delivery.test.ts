@@ -54,6 +54,27 @@ it('A delivery is a POST of the recorded body, signed with every scheme', async 
   });
 });
 
+it('An attempt that delivers at once is in the row of its delivery, and stays when that is sent again', async () => {
+  const { endpoint } = await rig.subscribe();
+  await deliverOne();
+  const rows = () => rig.database.db.sql`
+    select a.n from tallyhook.attempts a join tallyhook.deliveries d on d.id = a.delivery_id
+    where 'ep_' || d.endpoint_id = ${endpoint.id} order by a.n`;
+  expect((await rows()).length).toBe(0);
+  const { id } = await only(endpoint.id);
+  await rig.webhooks.retryDelivery(id);
+  expect((await only(endpoint.id)).log.map(({ n }) => n)).toEqual([1]);
+  await rig.deliver();
+  expect(await only(endpoint.id)).toMatchObject({
+    attempts: 2,
+    log: [
+      { n: 1, result: 'delivered' },
+      { n: 2, result: 'delivered' },
+    ],
+  });
+  expect((await rows()).map(({ n }) => n)).toEqual([1, 2]);
+});
+
 it('Every attempt has the same webhook-id and body, and its own timestamp', async () => {
   await rig.subscribe();
   rig.receiver.answer(500);

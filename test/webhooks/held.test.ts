@@ -147,6 +147,17 @@ it('An event that commits after an endpoint was created reaches it once', async 
   expect(received()).not.toContain(earlier[0]);
 });
 
+it('A delivery that ends while missing ones are looked for is not made again', async () => {
+  const { endpoint } = await rig.subscribe();
+  const ids = await rig.emit(...walletEvents(20));
+  // The endpoint is younger than a minute, so that it may have missed them.
+  const [numbered] = await Promise.all([number(), rig.deliver()]);
+  expect(numbered).toBe(20);
+  await rig.deliver();
+  expect(received().sort()).toEqual(ids.sort());
+  expect(new Set(await statesOf(endpoint.id))).toEqual(new Set(['delivered']));
+});
+
 it('An event that commits after the types of an endpoint were changed reaches it', async () => {
   const { endpoint } = await rig.subscribe('/hook', { eventTypes: ['token.*'] });
   await rig.emit(walletEvent());

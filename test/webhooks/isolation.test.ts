@@ -165,6 +165,24 @@ it('An expired claim of another daemon is sent again with the same event id', as
   expect(attempts.map((a) => a.status).sort()).toEqual([200, 500]);
 });
 
+it('A late success of an expired claim is logged beside the attempt that delivered', async () => {
+  rig.receiver.behave({ do: 'hang' });
+  const endpoint = await subscribe('/late');
+  await rig.emit(walletEvent());
+  const dead = rig.another();
+  await dead.runOnce(rig.clock.now());
+  await rig.receiver.count(1);
+  rig.clock.advance(SETTINGS.send.deadlineMs + webhookDefaults.leaseMarginMs);
+  rig.receiver.answer(202);
+  await rig.deliver();
+  rig.receiver.release(200);
+  await dead.drain(5_000);
+  const [delivery] = await rig.deliveriesOf(endpoint);
+  expect(delivery).toMatchObject({ state: 'delivered', attempts: 1 });
+  const attempts = await rig.webhooks.listAttempts(delivery?.id ?? '');
+  expect(attempts.map((a) => a.status).sort()).toEqual([200, 202]);
+});
+
 it('Draining waits for deliveries in flight and stores their results', async () => {
   rig.receiver.behave({ do: 'delay', ms: 100, status: 200 });
   const endpoint = await subscribe('/slow');

@@ -11,6 +11,7 @@ import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { makeConnector, type ProxyUse } from './connector.ts';
+import { remembered } from './remembered.ts';
 import { BLOCKED_ADDRESS, checkedLookup, makeResolve, type Resolve } from './resolve.ts';
 
 export interface SendLimits {
@@ -71,10 +72,13 @@ export function makeAttemptClient(
     connect: makeConnector(checkedLookup(resolve, allowed), limits.deadlineMs, proxies),
   });
   const inFlight = new Set<Exchange>();
+  const isBlocked = remembered((hostname: string) => {
+    const literal = literalAddress(hostname);
+    return literal !== undefined && isRefused(literal, allowed);
+  });
   return {
     async post(request) {
-      const literal = literalAddress(request.url.hostname);
-      if (literal !== undefined && isRefused(literal, allowed)) return notSent('blocked_address');
+      if (isBlocked(request.url.hostname)) return notSent('blocked_address');
       const exchange = new Exchange(limits);
       inFlight.add(exchange);
       try {

@@ -16,6 +16,7 @@ import {
 import type { ClaimedEndpoint } from '../queue.ts';
 import type { WebhookRequest } from './attempt.ts';
 import { makeRedaction } from './redaction.ts';
+import { remembered } from './remembered.ts';
 
 type EncryptedEndpoint = Pick<
   ClaimedEndpoint,
@@ -95,23 +96,6 @@ function decrypt(
   const secrets = all.map((key) => key.secret);
   const redact = makeRedaction({ keys: secrets, headers: Object.values(headers), url });
   return { source: endpoint, url, headers, keys, redact: remembered(redact) };
-}
-
-const REMEMBERED_MAX = 32;
-const REMEMBERED_LENGTH_MAX = 256;
-
-/** Short texts repeat, such as the headers of the responses of a second. */
-function remembered(redact: (text: string) => string): (text: string) => string {
-  const known = new Map<string, string>();
-  return (text) => {
-    if (text.length > REMEMBERED_LENGTH_MAX) return redact(text);
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    if (known.size >= REMEMBERED_MAX) known.clear();
-    const redacted = redact(text);
-    known.set(text, redacted);
-    return redacted;
-  };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {
