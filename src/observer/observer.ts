@@ -9,7 +9,6 @@ import { beginSeries } from '../kernel/telemetry/metrics.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Readable, withConfirmedAbsence } from './absence.ts';
 import { findIfNeeded } from './observations.ts';
-import { openOperationSearch } from './open-operations.ts';
 import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
 import { makeSamples } from './schedule/minutes.ts';
 import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
@@ -120,6 +119,14 @@ type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
 /** How soon a pass that could claim nothing of what is due is repeated. */
 const RETRY_MS = 100;
 
+/** With more polls per second several are due at once anyway. */
+const GATHER_PER_S_MAX = 20;
+
+/** Until the budget has one more poll. */
+function gatherOf(perS: number): number {
+  return perS < GATHER_PER_S_MAX ? Math.min(250, 1_000 / perS) : 0;
+}
+
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, settings } = observerDeps;
   beginSeries(observerDeps.metrics.polls, {
@@ -131,8 +138,6 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   const deps = { ...observerDeps, upstream, real, pricing };
   // One passive observation of a target at a time; the others show the same.
   const reading = new Set<string>();
-  const scheduleOpen = openOperationSearch(db, settings);
-
   const claim = claimsOf(deps);
   const reportReal = realReporter(deps);
 
@@ -146,24 +151,21 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
       return next === store.NEVER ? null : next;
     },
     async runOnce(now, signal, onUnprocessed = () => {}) {
-      const service = await findService(db);
+      const polls = await pollDue(deps, { now, claim, onUnprocessed, signal });
+      const { count: observations, claimed, causes } = polls;
+      if (!claimed) return { observations, nextAt: Math.max(upstream.budget.nextAt(), now) };
       // Polls resume after a probe has found the service available.
-      if (service && !mayPoll(service.state))
-        return { observations: 0, nextAt: await probeOnce(deps, now) };
-      const scheduleAt = await scheduleOpen(now);
-      if (signal?.aborted) return { observations: 0, nextAt: now };
-      if (upstream.budget.free() <= 0)
-        return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
-      const input = { now, claim, scheduleOpen, onUnprocessed, signal };
-      const polls = await pollDue(deps, input);
+      if (!claimed.mayPoll) return { observations, nextAt: await probeOnce(deps, now) };
       // Probing at once may stop all further polls.
-      if (await reportReal(now, polls.causes.has('maintenance'))) await probeOnce(deps, now);
-      const next = await store.nextDue(db);
+      if (await reportReal(now, causes.has('maintenance'))) await probeOnce(deps, now);
+      const next = Math.min(claimed.nextAt ?? now + settings.steadyMs, polls.nextAt);
       // What is due and was not claimed waits for the reconciler, or another daemon has it.
-      const waits = polls.count === 0 && next !== null && next <= now;
-      const dueAt = waits ? now + RETRY_MS : (next ?? now + settings.steadyMs);
-      const pollAt = Math.max(dueAt, upstream.budget.nextAt());
-      return { observations: polls.count, nextAt: Math.min(pollAt, scheduleAt) };
+      const dueAt = observations === 0 && next <= now ? now + RETRY_MS : next;
+      const { budget } = upstream;
+      // What is steady waits until two may be polled at once, which costs less.
+      const gatherMs = claimed.hasOpen || next > now ? 0 : gatherOf(budget.ratePerS());
+      const pollAt = Math.max(dueAt, budget.nextAt() + gatherMs);
+      return { observations, nextAt: Math.min(pollAt, claimed.searchAt) };
     },
     probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>

@@ -5,6 +5,7 @@ import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import { read, readableOf, withConfirmedAbsence } from './absence.ts';
 import * as observations from './observations.ts';
+import { openOperationSearch } from './open-operations.ts';
 import { pollListing, scheduleListing } from './scans/listing.ts';
 import { scanPages } from './scans/scans.ts';
 import { changesPerS, learnRate } from './schedule/change-rate.ts';
@@ -44,26 +45,40 @@ export type TargetObservation = Observation<WalletRecord | TokenRecord>;
 const CLAIM_MAX = 16;
 const PASS_MS = 5_000;
 /**
- * How soon such a pass looks again for targets that have come due, when it has claimed some and
- * when it has not. A claim for each poll that ends took half a core at a hundred polls a second.
+ * How soon such a pass looks again for targets that have come due, at least and at most. A claim
+ * for each poll that ends took half a core at a hundred polls a second.
  */
 const CLAIM_MS = 20;
 const IDLE_MS = 250;
 const FAILURE_CAP_MS = 300_000;
-type Claim = (now: Instant) => Promise<store.DueTarget[]>;
 
-/** Claims as many due targets as the budget has free; steady ones first in their share. */
-export function claimsOf({ db, upstream, settings }: PollDeps): Claim {
+/** What was claimed, and when targets of open operations are to be searched again. */
+type Claim = store.Claimed & { searchAt: Instant };
+
+/**
+ * Makes the targets of open operations due, and claims as many due ones as the budget has free;
+ * steady ones first in their share. Undefined when it has none free. Whether operations are open
+ * is known from the claim before.
+ */
+export function claimsOf({ db, upstream, settings }: PollDeps) {
+  const scheduleOpen = openOperationSearch(db, settings);
   let credit = 0;
-  return (now) => {
+  let isOpen = true;
+  const claim = async (now: Instant): Promise<Claim | undefined> => {
+    const wasOpen = isOpen;
+    const searchAt = wasOpen ? await scheduleOpen(now) : Number.POSITIVE_INFINITY;
     const free = Math.min(CLAIM_MAX, upstream.budget.free());
-    if (free <= 0) return Promise.resolve([]);
+    if (free <= 0) return undefined;
     credit += settings.steadyShare;
     const steadyFirst = credit >= 1;
     if (steadyFirst) credit -= 1;
     const leaseMs = settings.pollTimeoutMs * 2;
-    return store.claimDue(db, now, free, { leaseMs, steadyFirst });
+    const claimed = await store.claimDue(db, now, free, { leaseMs, steadyFirst });
+    isOpen = claimed.hasOpen && claimed.mayPoll;
+    if (!isOpen || wasOpen) return { ...claimed, searchAt };
+    return claimed.targets.length === 0 ? claim(now) : { ...claimed, searchAt: now };
   };
+  return (now: Instant) => (upstream.budget.free() > 0 ? claim(now) : Promise.resolve(undefined));
 }
 
 /** The end of a poll. */
@@ -72,14 +87,14 @@ interface PollResult {
   cause: string | null;
   /** Whether the reconciler has to process it. */
   unprocessed: boolean;
+  /** Its target is due again then, or later. */
+  nextAt: Instant;
 }
 
 /** What one pass of polls is given. */
 interface PassInput {
   now: Instant;
-  claim: Claim;
-  /** Makes targets of changed operations due; called before each claim. */
-  scheduleOpen: (now: Instant) => Promise<unknown>;
+  claim: ReturnType<typeof claimsOf>;
   /** Called after each poll that the reconciler has to process. */
   onUnprocessed: () => void;
   signal: AbortSignal | undefined;
@@ -87,7 +102,8 @@ interface PassInput {
 
 /**
  * Polls due targets as fast as the budget allows, until none is due and all polls have ended.
- * Returns how many, and the causes of those without a result.
+ * Returns how many, the causes of those without a result, the last claim if any was made, and when
+ * the first of the polled targets may be due again.
  * @throws the first error, when all polls have ended
  */
 export async function pollDue(deps: PollDeps, input: PassInput) {
@@ -98,29 +114,33 @@ export async function pollDue(deps: PollDeps, input: PassInput) {
   const open = new Set<Promise<unknown>>();
   const until = clock.now() + PASS_MS;
   let count = 0;
+  let claimed: Claim | undefined;
+  let nextAt = Number.POSITIVE_INFINITY;
   do {
     const at = Math.max(now, clock.now());
     const stopped = signal?.aborted || at > until || causes.has('maintenance') || errors.length > 0;
-    if (!stopped) await input.scheduleOpen(at);
-    const due = stopped ? [] : await claim(at);
+    const newest = stopped ? undefined : await claim(at);
+    claimed = newest ?? claimed;
+    const due = newest?.targets ?? [];
     count += due.length;
     for (const target of due) {
       const ended: Promise<unknown> = poll(deps, target, signal)
         .then((result) => {
           causes.add(result.cause);
+          nextAt = Math.min(nextAt, result.nextAt);
           if (result.unprocessed) input.onUnprocessed();
         })
         .catch((error: unknown) => errors.push(error))
         .finally(() => open.delete(ended));
       open.add(ended);
     }
-    const tokenMs = upstream.budget.nextAt() - clock.now();
-    const nextMs = due.length > 0 || tokenMs > 0 ? Math.max(CLAIM_MS, tokenMs) : IDLE_MS;
+    const dueAt = Math.min(claimed?.nextAt ?? Number.POSITIVE_INFINITY, nextAt, at + IDLE_MS);
+    const nextMs = Math.max(CLAIM_MS, Math.max(upstream.budget.nextAt(), dueAt) - clock.now());
     const ended = Promise.all(open);
     if (open.size > 0) await (stopped ? ended : Promise.race([ended, pause(nextMs)]));
   } while (open.size > 0);
   if (errors.length > 0) throw errors[0];
-  return { count, causes };
+  return { count, causes, claimed, nextAt };
 }
 
 /** A finished scan is repeated when it is requested, or after this time. */
@@ -134,16 +154,17 @@ async function runScan(
   const { db, ids, metrics, settings, random } = deps;
   const { pollTimeoutMs } = settings;
   const observation = await scanPages({ ...deps, pollTimeoutMs, stop }, target);
-  if (!observation) return { cause: null, unprocessed: false };
+  if (!observation) return { cause: null, unprocessed: false, nextAt: deps.clock.now() };
   metrics.polls.inc({ kind: 'scan', result: observation.result });
   const gap =
     observation.result === 'seen'
       ? SCAN_INTERVAL_MS
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
-  const plan = observations.plannedAt(observation.endedAt + gap);
+  const nextAt = observation.endedAt + gap;
+  const plan = observations.plannedAt(nextAt);
   const unprocessed = await db.single((q) => observations.recordObservation(q, row, plan));
-  return { cause: observation.cause, unprocessed };
+  return { cause: observation.cause, unprocessed, nextAt };
 }
 
 /** Between the passes of a walk through a long list. */
@@ -170,8 +191,9 @@ async function runListing(
   const backoff = backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const hasFailed = cause !== null;
   const nextMs = hasFailed ? backoff : more ? NEXT_PAGES_MS : withJitter(gap, random);
-  await scheduleListing(db, target.name, clock.now() + nextMs, { startedAt, hasFailed });
-  return { cause, unprocessed: unprocessed > 0 };
+  const nextAt = clock.now() + nextMs;
+  await scheduleListing(db, target.name, nextAt, { startedAt, hasFailed });
+  return { cause, unprocessed: unprocessed > 0, nextAt };
 }
 
 /** Polls one target and records the observation. */
@@ -187,8 +209,8 @@ async function poll(
   const ref = readableOf(target);
   const answer = await read(upstream, ref, target.pending ? 'pending' : 'steady', pollTimeoutMs);
   const seen = await withConfirmedAbsence({ ...deps, pollTimeoutMs }, ref, answer);
-  const unprocessed = await recordPoll(deps, target, seen);
-  return { cause: seen.result === 'inconclusive' ? seen.cause : null, unprocessed };
+  const recorded = await recordPoll(deps, target, seen);
+  return { cause: seen.result === 'inconclusive' ? seen.cause : null, ...recorded };
 }
 
 /** A target that has been polled, and what was known of it before. */
@@ -196,20 +218,18 @@ type Polled = Pick<store.DueTarget, 'name' | 'kind' | 'failures'> &
   Partial<Pick<store.DueTarget, 'schedule'>> &
   observations.Known;
 
-/**
- * Records a poll, or a passive observation, and schedules the next poll of its target. Returns
- * whether the reconciler has to process it.
- */
+/** Records a poll, or a passive observation, and schedules the next poll of its target. */
 export async function recordPoll(
   deps: PollDeps,
   target: Polled,
   observation: TargetObservation,
-): Promise<boolean> {
+): Promise<Omit<PollResult, 'cause'>> {
   const { db, ids, metrics } = deps;
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.polls.inc({ kind: target.kind, result: observation.result });
   const plan = await planOf(deps, target, observation);
-  return db.single((q) => observations.recordObservation(q, row, plan));
+  const unprocessed = await db.single((q) => observations.recordObservation(q, row, plan));
+  return { unprocessed, nextAt: Math.min(plan.changed.nextPollAt, plan.same.nextPollAt) };
 }
 
 async function planOf(

@@ -2,7 +2,9 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
+import { hasOpen } from '../operations/operations.ts';
 import type { Known } from './observations.ts';
 import type { targets } from './tables.ts';
 
@@ -176,18 +178,28 @@ const BACKLOG_MS = 500;
 /** Of so many steady targets due longest, the latest in proportion to its interval is next. */
 const RANKED_MAX = 64;
 
+export interface Claimed {
+  targets: DueTarget[];
+  /** When the next poll is due of those that are not claimed, if any. */
+  nextAt: Instant | null;
+  /** Whether an operation is open, whose targets may have to be made due. */
+  hasOpen: boolean;
+  /** False while the service is down: nothing was claimed. */
+  mayPoll: boolean;
+}
+
 /**
  * Claims due targets: pending ones, earliest first, before steady ones, or the reverse; no steady
- * ones while the reconciler is behind, and none before a deadline of the service, which another
- * daemon may have received. A claimed target whose poll is never recorded is due again after its
- * lease.
+ * ones while the reconciler is behind, and none while the service is down or before a deadline of
+ * it, which another daemon may have received. A claimed target whose poll is never recorded is due
+ * again after its lease.
  */
 export async function claimDue(
   db: Queryable,
   now: Instant,
   limit: number,
   options: { leaseMs: number; steadyFirst: boolean },
-): Promise<DueTarget[]> {
+): Promise<Claimed> {
   const { sql } = db;
   const at = isoText(now);
   const behind = isoText(now - BACKLOG_MS);
@@ -202,6 +214,7 @@ export async function claimDue(
       } as gap
     from tallyhook.targets
     where next_poll_at <= ${at} and (lease_until is null or lease_until < ${at})
+      and (select may_poll from service)
       and not exists (select from tallyhook.quota where name = 'polls' and blocked_until > ${at})
       and ${
         pending
@@ -210,13 +223,16 @@ export async function claimDue(
               where problem is null and process_at < ${behind})`
       }
     order by next_poll_at limit ${pending ? limit : RANKED_MAX} for update skip locked`;
-  return sql<DueTarget[]>`
-    with pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
+  const rows = await sql<(DueTarget & Omit<Claimed, 'targets'>)[]>`
+    with service as materialized (
+      select coalesce((select state in ('active', 'announced') from tallyhook.service_state
+        where name = 'upstream'), true) as may_poll
+    ), pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
       select name from (
         select name, place, late, gap from pending
         union all select name, place, late, gap from steady) d
       order by place, late / gap desc limit ${limit}
-    )
+    ), claimed as (
     update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)},
       idle = o.kind = 'token'
         and (select true from tallyhook.watches w where w.target = o.name) is null
@@ -232,7 +248,16 @@ export async function claimDue(
           where p.contract_id = o.contract_id and p.token_id = o.token_id
             and p.outcome <> 'not_executed'
           limit 1) then 'seldom'
-        else 'never' end as schedule`;
+        else 'never' end as schedule
+    )
+    select s.may_poll, ${hasOpen(sql)} as has_open,
+      (select min(greatest(next_poll_at, lease_until)) from (
+        select name, next_poll_at, lease_until from tallyhook.targets
+        order by next_poll_at limit ${LEASES_MAX + limit}) x
+        where x.name not in (select name from picked)) as next_at, c.*
+    from service s left join claimed c on true`;
+  const { nextAt, hasOpen: isOpen, mayPoll } = must(rows[0], 'state of the service');
+  return { targets: rows.filter(({ name }) => name !== null), nextAt, hasOpen: isOpen, mayPoll };
 }
 
 /** A target is due that no daemon polls. */

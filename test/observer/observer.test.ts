@@ -132,10 +132,10 @@ describe('Polling', () => {
         leaseMs: 10_000,
         steadyFirst: false,
       });
-    expect(await claim()).toHaveLength(1);
-    expect(await claim()).toEqual([]);
+    expect((await claim()).targets).toHaveLength(1);
+    expect((await claim()).targets).toEqual([]);
     world.clock.advance(10_001);
-    expect(await claim()).toHaveLength(1);
+    expect((await claim()).targets).toHaveLength(1);
   });
 
   it('An older observation never replaces the record of a newer one', async () => {

@@ -121,7 +121,7 @@ async function statements(db: Db): Promise<Result[]> {
     let claimed: DueTarget[] = [];
     claims.push(
       await timeOf(async () => {
-        claimed = await claimDue(db, systemClock.now(), CLAIM_MAX, options);
+        claimed = (await claimDue(db, systemClock.now(), CLAIM_MAX, options)).targets;
       }),
     );
     // As in a daemon: what was claimed is recorded and due later, and in no later claim's way.
