@@ -185,33 +185,44 @@ export function hasUnprocessed(sql: Sql, now: Instant) {
 }
 
 /**
- * Observations that are due to be processed, oldest first: those that never failed, or those that
- * did.
+ * Observations that are due to be processed, oldest first: so many of those that never failed, and
+ * of those that did.
  */
 export async function listUnprocessed(
   { sql }: Queryable,
   now: Instant,
-  limit: number,
-  hasFailed = false,
-): Promise<UnprocessedObservation[]> {
-  return sql<UnprocessedObservation[]>`
-    select observation_id as id, target, kind, unchanged_since, started_at, ended_at, result,
-      record, failures
+  limits: { fresh: number; failed: number },
+): Promise<{ fresh: UnprocessedObservation[]; failed: UnprocessedObservation[] }> {
+  const columns = sql`target, kind, unchanged_since, started_at, ended_at, result, record, failures`;
+  const due = (failures: ReturnType<Sql>, limit: number) => sql`(
+    select observation_id as id, ${columns}, process_at
     from tallyhook.unprocessed_observations
-    where problem is null and process_at <= ${isoText(now)}
-      and ${hasFailed ? sql`failures > 0` : sql`failures = 0`}
-    order by process_at, target limit ${limit}`;
+    where problem is null and process_at <= ${isoText(now)} and ${failures}
+    order by process_at, target limit ${limit})`;
+  const rows = await sql<UnprocessedObservation[]>`
+    select id, ${columns} from (${due(sql`failures = 0`, limits.fresh)}
+      union all ${due(sql`failures > 0`, limits.failed)}) u
+    order by process_at, target`;
+  const [fresh, failed] = [
+    rows.filter(({ failures }) => failures === 0),
+    rows.filter(({ failures }) => failures > 0),
+  ];
+  return { fresh, failed };
 }
 
-/** False when a newer observation has replaced it, or it is processed already. */
-export async function markProcessed(
-  tx: Tx,
-  { target, startedAt }: Pick<UnprocessedObservation, 'target' | 'startedAt'>,
-): Promise<boolean> {
-  const rows = await tx.sql`
-    delete from tallyhook.unprocessed_observations
-    where target = ${target} and started_at = ${isoText(startedAt)} returning 1 as one`;
-  return rows.length === 1;
+/**
+ * Deletes these of what has to be processed, as a part of a statement that returns their targets.
+ * Absent are those that a newer observation has replaced, or that are processed already.
+ */
+export function processedOf(
+  sql: Sql,
+  observations: readonly Pick<UnprocessedObservation, 'target' | 'startedAt'>[],
+) {
+  const targets = observations.map(({ target }) => target);
+  const startedAt = observations.map((one) => isoText(one.startedAt));
+  return sql`delete from tallyhook.unprocessed_observations u
+    using unnest(${targets}::text[], ${startedAt}::timestamptz[]) as p(target, started_at)
+    where u.target = p.target and u.started_at = p.started_at returning u.target`;
 }
 
 /**

@@ -14,7 +14,7 @@ import { makeSamples } from './schedule/minutes.ts';
 import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
 import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { countingReads, findService, probeOnce, realReporter } from './service/service.ts';
-import { mayPoll } from './service/state.ts';
+import { availableSinceOf } from './service/state.ts';
 import * as store from './targets.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
 import { makeWatches, type Watches } from './watches.ts';
@@ -26,9 +26,9 @@ export {
   listObservations,
   listObservationsBefore,
   listUnprocessed,
-  markProcessed,
   newestScan,
   newestScans,
+  processedOf,
   releaseObservation,
   type StoredObservation,
   type UnprocessedObservation,
@@ -85,23 +85,20 @@ export interface Observer extends Watches {
    * unlike `pricing`: takes half a second for a million.
    */
   maximumAgeMs(added: number): Promise<number>;
-  /** When pending targets are polled next, now; what they teach is stored some seconds later. */
-  pendingPolls(): Promise<PendingPolls>;
+  /**
+   * When pending targets are polled next, now; what they teach is stored some seconds later. With
+   * that, since when the service has been available.
+   */
+  pendingPolls(): Promise<PendingPolls & { availableSince: Instant }>;
   /** Adds the requests of this daemon since the last call, and the present delay, to the minute. */
   sampleMinute(now: Instant): Promise<void>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: Readable, observation: TargetObservation): Promise<void>;
 }
 
-/**
- * Since when the service has been available: 0 before the first probe, infinite while it is down.
- * Waits for effects of the service count from then.
- */
+/** Since when the service has been available, as of `availableSinceOf`. */
 export async function availableSince(db: Queryable): Promise<Instant> {
-  const service = await findService(db);
-  if (!service) return 0;
-  // An announcement, or its withdrawal, interrupts nothing.
-  return mayPoll(service.state) ? (service.downUntil ?? 0) : Number.POSITIVE_INFINITY;
+  return availableSinceOf(await findService(db));
 }
 
 /** Adds wallets as targets, without a watch. */
@@ -119,13 +116,8 @@ type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
 /** How soon a pass that could claim nothing of what is due is repeated. */
 const RETRY_MS = 100;
 
-/** With more polls per second several are due at once anyway. */
-const GATHER_PER_S_MAX = 20;
-
-/** Until the budget has one more poll. */
-function gatherOf(perS: number): number {
-  return perS < GATHER_PER_S_MAX ? Math.min(250, 1_000 / perS) : 0;
-}
+/** How soon one is that found no budget. */
+const SOON_MS = 10;
 
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, settings } = observerDeps;
@@ -153,7 +145,9 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     async runOnce(now, signal, onUnprocessed = () => {}) {
       const polls = await pollDue(deps, { now, claim, onUnprocessed, signal });
       const { count: observations, claimed, causes } = polls;
-      if (!claimed) return { observations, nextAt: Math.max(upstream.budget.nextAt(), now) };
+      // Also while what waits for the budget is to be polled first.
+      if (!claimed)
+        return { observations, nextAt: Math.max(upstream.budget.nextAt(), clock.now() + SOON_MS) };
       // Polls resume after a probe has found the service available.
       if (!claimed.mayPoll) return { observations, nextAt: await probeOnce(deps, now) };
       // Probing at once may stop all further polls.
@@ -161,10 +155,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
       const next = Math.min(claimed.nextAt ?? now + settings.steadyMs, polls.nextAt);
       // What is due and was not claimed waits for the reconciler, or another daemon has it.
       const dueAt = observations === 0 && next <= now ? now + RETRY_MS : next;
-      const { budget } = upstream;
-      // What is steady waits until two may be polled at once, which costs less.
-      const gatherMs = claimed.hasOpen || next > now ? 0 : gatherOf(budget.ratePerS());
-      const pollAt = Math.max(dueAt, budget.nextAt() + gatherMs);
+      const pollAt = Math.max(dueAt, upstream.budget.nextAt());
       return { observations, nextAt: Math.min(pollAt, claimed.searchAt) };
     },
     probeOnce: (now) => probeOnce(deps, now),

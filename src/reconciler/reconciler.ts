@@ -4,7 +4,13 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
-import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../db/leases.ts';
+import {
+  type Daemon,
+  isLeaseLost,
+  lockedFence,
+  makeHeldLease,
+  requireFence,
+} from '../db/leases.ts';
 import { DatabaseError, isOutage, isTooSlow } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
@@ -12,12 +18,11 @@ import { backoffMs } from '../kernel/retry.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import {
   addWallets,
-  availableSince,
   deferObservation,
   expedite,
   listUnprocessed,
-  markProcessed,
   type Observer,
+  processedOf,
   type UnprocessedObservation,
 } from '../observer/observer.ts';
 import { findLastRestore, ownWalletsOf } from '../operations/operations.ts';
@@ -113,14 +118,18 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
   const { db, ids, operations, effectSettings, settings, pendingPolls } = deps;
   const lease = makeHeldLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const unknownWork = makeUnknownWork(db);
+  const lastRestore = lastRestoreOf(db);
   let ownWalletsObserved = false;
 
   async function pass(fence: bigint, now: Instant, signal: AbortSignal | undefined) {
     // Wallets of the ledger's own accounts are observed without a watch.
     if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(effectSettings), now);
     ownWalletsObserved = true;
-    const polls = await pendingPolls();
-    const [available, restoredAt] = await Promise.all([availableSince(db), findLastRestore(db)]);
+    const [polls, restoredAt, { fresh: observations, failed }] = await Promise.all([
+      pendingPolls(),
+      lastRestore(now),
+      listUnprocessed(db, now, { fresh: OBSERVATIONS_MAX, failed: RETRIED_MAX }),
+    ]);
     const due = new Map<string, Instant>();
     const pollBy = (target: string, at: Instant) =>
       void due.set(target, Math.min(due.get(target) ?? at, at));
@@ -133,15 +142,14 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       operations,
       effectSettings,
       settings,
-      availableSince: available,
+      availableSince: polls.availableSince,
       restoredAt,
       polls,
       pollBy,
     };
     const lease = { name: LEASE, fence };
-    const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
     const evaluationOf = (observation: UnprocessedObservation): Evaluation => ({
-      claim: (tx) => markProcessed(tx, observation),
+      observation,
       evaluate: (tx) => evaluatorOf(observation)(tx, evaluation, observation, now),
       onFailure: (error) => defer(deps, observation, error, now),
     });
@@ -151,7 +159,7 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
       await runEvaluations(deps, lease, some.map(evaluationOf));
       await expediteDue();
     }
-    const retried = await retryFailed(deps, lease, { evaluationOf, now, signal });
+    const retried = await retryFailed(deps, lease, { failed, evaluationOf, signal });
     await expediteDue();
     const seen = walletsOf(observations);
     const failures: unknown[] = [];
@@ -182,6 +190,18 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
   };
 }
 
+const RESTORE_MS = 1_000;
+
+/** When the database was last restored, at most a second old: the heartbeats that find it are. */
+function lastRestoreOf(db: Db): (now: Instant) => Promise<Instant | undefined> {
+  let read: { at: Instant; found: Instant | undefined } | undefined;
+  return async (now) => {
+    if (!read || now < read.at || now >= read.at + RESTORE_MS)
+      read = { at: now, found: await findLastRestore(db) };
+    return read.found;
+  };
+}
+
 /**
  * Evaluates those that failed before, each alone. When one takes too long again, the others wait
  * for the next pass, which first evaluates what never failed.
@@ -190,13 +210,12 @@ async function retryFailed(
   deps: { db: Db; outbox: Outbox },
   lease: Fence,
   input: {
+    failed: readonly UnprocessedObservation[];
     evaluationOf: (observation: UnprocessedObservation) => Evaluation;
-    now: Instant;
     signal: AbortSignal | undefined;
   },
 ): Promise<{ count: number; more: boolean }> {
-  const { evaluationOf, now, signal } = input;
-  const failed = await listUnprocessed(deps.db, now, RETRIED_MAX, true);
+  const { failed, evaluationOf, signal } = input;
   let count = 0;
   let isLate = false;
   for (const observation of failed) {
@@ -245,8 +264,8 @@ function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateW
 }
 
 interface Evaluation {
-  /** A single statement; false: there is nothing to evaluate any more. */
-  claim?: (tx: Tx) => Promise<boolean>;
+  /** What it processes; without it there is nothing to evaluate any more. */
+  observation?: UnprocessedObservation;
   /** Returns the events to emit. */
   evaluate: (tx: Tx) => Promise<EventDraft[]>;
   onFailure: (error: unknown) => unknown;
@@ -295,13 +314,24 @@ async function runAll(
   { name, fence }: Fence,
   evaluations: readonly Evaluation[],
 ): Promise<void> {
-  // Pipelined: one round trip.
-  const claims = evaluations.map(({ claim }) => claim?.(tx));
-  const [, ...claimed] = await Promise.all([lockLease(tx, name, fence), ...claims]);
+  const isClaimed = await claimAll(tx, { name, fence }, evaluations);
   const drafts: EventDraft[] = [];
-  for (const [i, { evaluate }] of evaluations.entries())
-    if (claimed[i] !== false) drafts.push(...(await evaluate(tx)));
+  for (const { observation, evaluate } of evaluations)
+    if (isClaimed(observation)) drafts.push(...(await evaluate(tx)));
   await outbox.emit(tx, drafts);
+}
+
+/** Locks the lease and takes the observations, in one statement. @throws Failure `lease_lost` */
+async function claimAll({ sql }: Tx, { name, fence }: Fence, evaluations: readonly Evaluation[]) {
+  const observations = evaluations.flatMap(({ observation }) => observation ?? []);
+  const rows = await sql<{ fence: bigint | null; targets: string[] }[]>`
+    with held as materialized (${lockedFence(sql, name)}),
+      processed as (${processedOf(sql, observations)})
+    select (select fence from held) as fence, array(select target from processed) as targets`;
+  requireFence(rows[0]?.fence, name, fence);
+  const targets = new Set(rows[0]?.targets);
+  return (observation: UnprocessedObservation | undefined) =>
+    !observation || targets.has(observation.target);
 }
 
 /** An evaluation that took too long says nothing about the database. */

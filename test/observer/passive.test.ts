@@ -4,7 +4,7 @@ import {
   expedite,
   listObservations,
   listUnprocessed,
-  markProcessed,
+  processedOf,
   targetName,
 } from '../../src/observer/observer.ts';
 import { useDatabase } from '../harness/database.ts';
@@ -17,6 +17,7 @@ const clock = manualClock();
 const { db } = database;
 const { upstream } = await upstreamTo('http://127.0.0.1:1', clock);
 const observer = observerOf(db, clock, upstream);
+const LIMITS = { fresh: 100, failed: 100 };
 afterAll(closeAll);
 
 let wallets = 0;
@@ -76,17 +77,19 @@ describe('Reads of an app through the gateway', () => {
   it('However many there are, the reconciler has one observation of the target to process', async () => {
     const wallet = await read();
     for (let balance = 1n; balance <= 20n; balance++) await wallet.reads(1, 10, balance);
-    const unprocessed = await listUnprocessed(db, clock.now(), 100);
-    const own = unprocessed.filter(({ target }) => target === wallet.name);
+    const { fresh } = await listUnprocessed(db, clock.now(), LIMITS);
+    const own = fresh.filter(({ target }) => target === wallet.name);
     expect(own).toMatchObject([{ record: { balance: 20 } }]);
-    for (const observation of own) await db.begin((tx) => markProcessed(tx, observation));
+    await processedOf(db.sql, own);
   });
 
   it('A target that changes more often than it can be processed keeps its place in the order', async () => {
     const [often, once] = [await read(), await read()];
     const order = async () => {
-      const due = await listUnprocessed(db, clock.now(), 100);
-      return due.flatMap(({ target }) => ([often.name, once.name].includes(target) ? target : []));
+      const { fresh } = await listUnprocessed(db, clock.now(), LIMITS);
+      return fresh.flatMap(({ target }) =>
+        [often.name, once.name].includes(target) ? target : [],
+      );
     };
     await often.reads(1, 10, 1n);
     await once.reads(1, 10, 1n);

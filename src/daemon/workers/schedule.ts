@@ -79,9 +79,13 @@ export function makeSchedule(deps: {
         if (isOutage(error)) wakeUps.wake('heartbeat');
       }
       metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
-      if (waitMs <= 0) continue;
-      // A wake-up does not shorten the pause after a failure.
-      await pause(waitMs, failures > 0 ? stopping.signal : wakeSignal.or(stopping.signal));
+      // A wake-up does not shorten the pause after a failure. After every pass timers and sockets
+      // have their turn, also if it waited for nothing.
+      const ignoresWakes = failures > 0 || waitMs <= 0;
+      await pause(
+        Math.max(0, waitMs),
+        ignoresWakes ? stopping.signal : wakeSignal.or(stopping.signal),
+      );
       const gapMs = Math.min(waitMs, worker.gapMs ?? 0) - (monotonicMs() - startedAt);
       if (gapMs > 0) await pause(gapMs, stopping.signal);
     }

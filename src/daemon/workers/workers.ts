@@ -91,8 +91,8 @@ function stageWorkers(deps: Deps): Worker[] {
 const WOKEN_MS = 30_000;
 /** Between the passes of those whose work may wait a second. */
 const SECOND_MS = 1_000;
-/** Writes of so long share a batch of postings, observations an evaluation. */
-const GATHER_MS = 200;
+/** Writes of so long share a batch of postings, observations a pass of the reconciler. */
+const GATHER_MS = { ledger: 200, reconciler: 100 };
 
 /** While the database is away; other daemons send nothing until this one has proved it. */
 const AWAY_MS = 500;
@@ -184,7 +184,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
     {
       name: 'ledger',
       intervalMs: WOKEN_MS,
-      gapMs: GATHER_MS,
+      gapMs: GATHER_MS.ledger,
       pass: async (now, signal) => {
         const { posted, more } = await ledger.runOnce(now, signal);
         // What was posted may be under a fee rule that is none any more.
@@ -207,6 +207,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
     {
       name: 'reconciler',
       intervalMs: WOKEN_MS,
+      gapMs: GATHER_MS.reconciler,
       pass: async (now, signal) => {
         const { processed, more } = await reconciler.runOnce(now, signal);
         if (processed > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');

@@ -6,7 +6,7 @@
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { findService } from '../service/service.ts';
-import { runningMs } from '../service/state.ts';
+import { availableSinceOf, runningMs } from '../service/state.ts';
 import { expectedWaits, learnWait, pendingGapS, type Waits } from './hazard.ts';
 import type { PollIntervals } from './price.ts';
 import { PENDING_WEIGHT } from './price.ts';
@@ -68,11 +68,12 @@ export function makePendingPolls({ db, clock, settings, pricing }: Deps) {
     waits = batch.length > 0 ? await store(db, batch, now) : await loadWaits(db);
     readAt = now;
   };
-  return async (): Promise<PendingPolls> => {
+  return async (): Promise<PendingPolls & { availableSince: Instant }> => {
     const now = clock.now();
     if (now < readAt || now >= readAt + STORE_MS) await readAgain(now);
     const [{ price }, outage] = await Promise.all([pricing(), findService(db)]);
     return {
+      availableSince: availableSinceOf(outage),
       nextAt: (wait, { polledAt, now: at, requests = 1 }) => {
         const ageMs = runningMs(outage, wait.since, polledAt);
         const cost = (price * requests) / PENDING_WEIGHT;

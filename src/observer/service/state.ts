@@ -213,6 +213,16 @@ export function mayPoll(state: ServiceState): boolean {
   return state === 'active' || state === 'announced';
 }
 
+/**
+ * Since when the service has been available: 0 before the first probe, infinite while it is down.
+ * Waits for effects of the service count from then.
+ */
+export function availableSinceOf(service: Service | undefined): Instant {
+  if (!service) return 0;
+  // An announcement, or its withdrawal, interrupts nothing.
+  return mayPoll(service.state) ? (service.downUntil ?? 0) : Number.POSITIVE_INFINITY;
+}
+
 /** The announcement that stands: a 503 says nothing of the one before. */
 function announcementOf({ announced }: Service, probed: Announced): Announced {
   const { start, end, message } = probed;

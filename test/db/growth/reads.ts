@@ -260,10 +260,7 @@ export const READS: Record<string, Read> = {
     await newestScan(db, CONTRACT, NOW - DAY_MS);
     await newestScans(db, [CONTRACT]);
   },
-  'reconciler: observations': async (db) => {
-    await listUnprocessed(db, NOW, 100);
-    await listUnprocessed(db, NOW, 100, true);
-  },
+  'reconciler: observations': (db) => listUnprocessed(db, NOW, { fresh: 100, failed: 100 }),
   'reconciler: expected balances': (db) =>
     expectedBalances(db, [...USERS, OPERATOR_ADDR].map(observed), 1_000),
   'reconciler: unsettled operations': async (db) => {
