@@ -193,7 +193,8 @@ export async function listUnprocessed(
   now: Instant,
   limits: { fresh: number; failed: number },
 ): Promise<{ fresh: UnprocessedObservation[]; failed: UnprocessedObservation[] }> {
-  const columns = sql`target, kind, unchanged_since, started_at, ended_at, result, record, failures`;
+  const columns = sql`target, kind, unchanged_since, started_at, ended_at, result, record,
+    failures`;
   const due = (failures: ReturnType<Sql>, limit: number) => sql`(
     select observation_id as id, ${columns}, process_at
     from tallyhook.unprocessed_observations

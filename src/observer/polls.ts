@@ -50,8 +50,6 @@ const PASS_MS = 5_000;
  */
 const CLAIM_MS = 20;
 const IDLE_MS = 250;
-/** While no operation is open two more are claimed than may be polled; with more, many are due. */
-const AHEAD_PER_S_MAX = 20;
 const FAILURE_CAP_MS = 300_000;
 
 /** What was claimed, and when targets of open operations are to be searched again. */
@@ -71,13 +69,11 @@ export function claimsOf({ db, upstream, settings }: PollDeps) {
     const searchAt = wasOpen ? await scheduleOpen(now) : Number.POSITIVE_INFINITY;
     const free = Math.min(CLAIM_MAX, upstream.budget.free());
     if (free <= 0) return undefined;
-    // They wait for the budget with their claims, behind what is pending.
-    const ahead = wasOpen || upstream.budget.ratePerS() >= AHEAD_PER_S_MAX ? 0 : 2;
     credit += settings.steadyShare;
     const steadyFirst = credit >= 1;
     if (steadyFirst) credit -= 1;
     const leaseMs = settings.pollTimeoutMs * 2;
-    const claimed = await store.claimDue(db, now, free + ahead, { leaseMs, steadyFirst });
+    const claimed = await store.claimDue(db, now, free, { leaseMs, steadyFirst });
     isOpen = claimed.hasOpen && claimed.mayPoll;
     if (!isOpen || wasOpen) return { ...claimed, searchAt };
     return claimed.targets.length === 0 ? claim(now) : { ...claimed, searchAt: now };
