@@ -82,8 +82,8 @@ export function makeIdentityProof(deps: {
       noted ??= await readNote(path);
       // The lock on the counter lets one daemon at a time prove.
       let counter = await countUp(tx, COUNTER, now);
-      const present = await readIdentity(tx, database.folder);
-      const text = await fixInstallationSetting(tx, SETTING, jsonText(present), now);
+      const { present, recorded: stored } = await readIdentity(tx, database.folder, SETTING);
+      const text = stored ?? (await fixInstallationSetting(tx, SETTING, jsonText(present), now));
       const recorded = JSON.parse(text) as Identity;
       const send = daemon?.lastSend;
       const lacksSend = send !== undefined && !(await hasSend(tx, send));

@@ -3,6 +3,7 @@ import { cp, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { differenceOf, type Identity, readIdentity } from '../../src/db/checks/identity.ts';
+import type { Queryable } from '../../src/db/connect.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { useFolder } from '../harness/folder.ts';
 
@@ -32,8 +33,12 @@ it.each<[string, Partial<Identity>, ReturnType<typeof differenceOf>]>([
   expect(differenceOf(KNOWN, { ...KNOWN, ...change })).toBe(difference);
 });
 
+async function identityOf(db: Queryable, folder?: string): Promise<Identity> {
+  return (await readIdentity(db, folder, 'identity')).present;
+}
+
 it('The login of the writer reads every part without special rights', async () => {
-  const read = await readIdentity(database.db, undefined);
+  const read = await identityOf(database.db);
   expect(read).toEqual({
     system: expect.stringMatching(/^\d{15,}$/),
     oid: expect.stringMatching(/^\d+$/),
@@ -46,12 +51,12 @@ it('The login of the writer reads every part without special rights', async () =
 it('What a host does not let us read is left out, and the rest is still compared', async () => {
   const { sql } = database.owner;
   await sql`revoke execute on function pg_control_system() from public`;
-  const { system, oid, timeline } = await readIdentity(database.db, undefined);
+  const { system, oid, timeline } = await identityOf(database.db);
   expect([system, typeof oid, typeof timeline]).toEqual([null, 'string', 'string']);
 });
 
 it('A folder that is moved is the same one, and a folder that is copied is another', async () => {
-  const file = async (name: string) => (await readIdentity(database.db, join(folder, name))).file;
+  const file = async (name: string) => (await identityOf(database.db, join(folder, name))).file;
   await mkdir(join(folder, 'data', 'global'), { recursive: true });
   await writeFile(join(folder, 'data', 'global', 'pg_control'), 'x');
   const original = await file('data');
@@ -62,11 +67,11 @@ it('A folder that is moved is the same one, and a folder that is copied is anoth
 });
 
 it('A dump that is restored in place has other tables', async () => {
-  const before = await readIdentity(database.db, undefined);
+  const before = await identityOf(database.db);
   const { sql } = database.owner;
   await sql`create table tallyhook.restored (like tallyhook.installation)`;
   await sql`grant select on tallyhook.restored to tallyhook_writer`;
   await sql`alter table tallyhook.installation rename to former`;
   await sql`alter table tallyhook.restored rename to installation`;
-  expect(differenceOf(before, await readIdentity(database.db, undefined))).toBe('restored');
+  expect(differenceOf(before, await identityOf(database.db))).toBe('restored');
 });

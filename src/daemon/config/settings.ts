@@ -179,7 +179,7 @@ const daemon = section(
     ),
     metrics_interval_ms: setting(
       ms.min(100),
-      15_000,
+      30_000,
       'how often the gauges of backlogs and open work are read',
     ),
     heartbeat_timeout_ms: setting(

@@ -174,7 +174,7 @@ async function makeDispatch(start: Start, db: Db, log: Log, metrics: Metrics) {
     },
     {
       name: 'delivery clock',
-      intervalMs: aliveMs / 3,
+      intervalMs: aliveMs,
       pass: async () => {
         await clock.follow();
         return undefined;

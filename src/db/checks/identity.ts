@@ -25,15 +25,20 @@ export interface Identity {
  * a restored dump is recognised by the oid alone, which differs unless both clusters made as many
  * databases before, and a failover is not noticed without the timeline.
  * @param folder the data of the embedded server
+ * @param setting where an identity is recorded, which is returned as text
  */
 export async function readIdentity(
   { sql }: Queryable,
   folder: string | undefined,
-): Promise<Identity> {
+  setting: string,
+): Promise<{ present: Identity; recorded: string | null }> {
   const file = folder === undefined ? null : await inodeOf(join(folder, 'global', 'pg_control'));
-  const [row] = await sql<Omit<Identity, 'file'>[]>`
-    select system, oid, timeline, "table" from tallyhook.database_identity()`;
-  return { ...must(row, 'identity of the database'), file };
+  const rows = await sql<(Omit<Identity, 'file'> & { recorded: string | null })[]>`
+    select system, oid, timeline, "table",
+      (select value from tallyhook.installation where name = ${setting}) as recorded
+    from tallyhook.database_identity()`;
+  const { recorded, ...present } = must(rows[0], 'identity of the database');
+  return { present: { ...present, file }, recorded };
 }
 
 async function inodeOf(path: string): Promise<string> {
