@@ -1639,7 +1639,7 @@ CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid 
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
 CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
-CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 48723580ab0e71d8f5954abdf424b3fd
+CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 1b5266eaf16cfb681bfb1b44af9fd737
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0

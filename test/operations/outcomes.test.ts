@@ -1,10 +1,12 @@
 /** An outcome, its transition and its event are one commit; nothing is guessed. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { jsonText } from '../../src/kernel/json.ts';
 import {
   FOLLOWS,
   findOperation,
   listTransitions,
+  operationFields,
   outcomeOf,
   type State,
   statesBefore,
@@ -76,6 +78,53 @@ describe('A conclusion', () => {
       ]);
     },
   );
+
+  it.each(
+    (['give', 'transfer', 'mint', 'mint_sequential', 'burn', 'other'] as const).flatMap((kind) =>
+      (['accepted', 'rejected', 'unknown'] as const).map((cls) => [kind, cls] as const),
+    ),
+  )(
+    'The event of a %s that is %s, recorded in the statement that concludes it, says what its row says',
+    async (kind, cls) => {
+      const fields = {
+        fromAddr: '0xFROM',
+        toAddr: '0xTo',
+        operationNo: 1n,
+        contractId: 2n ** 65n,
+        tokenId: kind === 'mint_sequential' ? null : 7n,
+        amount: 2n ** 70n,
+        feeAmount: 3n,
+        reasonType: 'a "reason"',
+        tokenUri: 'ipfs://x',
+        metaData: '{}',
+        extraData: null,
+      };
+      const id = await rig.record({
+        kind,
+        fields,
+        reference: 'ref',
+        idempotencyKey: `${kind} ${cls}`,
+      });
+      rig.clock.advance(20);
+      const more = cls === 'accepted' ? { txHash: '0xAB', tokenId: 9n, txLogNo: undefined } : {};
+      const concluded = await rig.conclude(id, cls, more);
+      const [{ type, subject_seq, ...data }] = await rig.eventsOf(id);
+      expect([type, subject_seq]).toEqual([`operation.${cls}`, 1]);
+      expect(data).toEqual(JSON.parse(jsonText(operationFields(concluded))));
+      expect(concluded).toEqual(await findOperation(rig.database.db, id));
+    },
+  );
+
+  it('An event says what happened although another move came before the conclusion', async () => {
+    const id = await rig.record();
+    await rig.move(id, 'unknown');
+    const concluded = await rig.conclude(id, 'accepted');
+    const events = await rig.eventsOf(id);
+    expect(events).toMatchObject([
+      { type: 'operation.accepted', subject_seq: 2, state: 'accepted' },
+    ]);
+    expect(concluded.eventSeq).toBe(2n);
+  });
 
   it('200 conclusions at once share commits, and each keeps its own number', async () => {
     const { begun } = rig.first;
