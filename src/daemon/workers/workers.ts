@@ -89,6 +89,8 @@ function stageWorkers(deps: Deps): Worker[] {
 
 /** Of workers that are woken: by others of this daemon, and by the search for what those miss. */
 const WOKEN_MS = 30_000;
+/** Of those that count whole minutes. */
+const HALF_MINUTE_MS = 30_000;
 /** Between the passes of those whose work may wait a second. */
 const SECOND_MS = 1_000;
 /** Writes of so long share a batch of postings, observations a pass of the reconciler. */
@@ -107,7 +109,7 @@ function presenceWorkers({ config, heartbeat, observer }: Deps): Worker[] {
     },
     {
       name: 'poll_minutes',
-      intervalMs: 15_000,
+      intervalMs: HALF_MINUTE_MS,
       pass: async (now) => {
         await observer.sampleMinute(now);
         return undefined;
@@ -245,7 +247,7 @@ function publishingWorkers({ db, log, feed }: Deps): Worker[] {
     },
     {
       name: 'attempt_minutes',
-      intervalMs: 15_000,
+      intervalMs: HALF_MINUTE_MS,
       pass: async (now) => ((await countAttemptMinutes(db, now)) ? now : undefined),
     },
   ];
