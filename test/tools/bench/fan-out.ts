@@ -31,13 +31,15 @@ import {
 
 const ENDPOINTS = 50;
 /** Events of a burst, a multiple of the callers that make them. */
-const EVENTS = 320;
+const EVENTS = 640;
 const CALLERS = 16;
 /** For the waits: 20 events are 1,000 deliveries per second. */
 const EVENTS_PER_S = 20;
 const SINGLE_PER_S = 50;
 const LENGTHEN = 10;
 const ENDS_WITHIN_MS = 300_000;
+/** What else the daemon does after the gives of a burst is over by then. */
+const REST_MS = 6_000;
 const ACCEPTED = 'operation.accepted';
 const NOTHING = 'endpoint.test';
 
@@ -96,6 +98,7 @@ async function burst(daemon: Running, receiver: Running, endpoints: Endpoints): 
   await forget(receiver);
   for (let n = 0; n < EVENTS; n += CALLERS)
     await Promise.all(Array.from({ length: CALLERS }, (_, caller) => give(daemon, n + caller)));
+  await pause(REST_MS);
   const startedAt = monotonicMs();
   await endpoints.set('enable');
   await received(receiver, EVENTS * ENDPOINTS);
