@@ -169,16 +169,13 @@ end $$;
 -- Stores the results of sends under the fences of their claims; returns the deliveries that changed. What has ended moves
 -- to `deliveries`, with the attempt that ended it if the whole of it is given. Attempts are always logged: what another
 -- claim has overtaken has a row of its own.
-create function tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamptz, synced boolean)
+create function tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamptz)
 returns setof uuid language plpgsql set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_sort = off set plan_cache_mode = force_generic_plan as $$
 declare
   moved uuid[] := '{}';
 begin
-  if not synced then
-    perform set_config('synchronous_commit', 'off', true);
-  end if;
   if ended <> '[]' then
     with x as (
       select * from jsonb_to_recordset(ended) as x(id uuid, fence int, state text, n int, at timestamptz,

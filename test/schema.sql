@@ -1667,7 +1667,7 @@ CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[],
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change() RETURNS trigger LANGUAGE plpgsql; -- body ddbb3f54fb0519157732cf42dac0491c
 CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF tallyhook.nft_movements LANGUAGE sql STABLE; -- body b98476c04f9e19cc0b9cbe11bc2eeefa
 CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body ebb4b3d7b10d49a68029664e5fdd5d96
-CREATE OR REPLACE FUNCTION tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamp with time zone, synced boolean) RETURNS SETOF uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 2375025104abd99e2199b19d3b33ab2e
+CREATE OR REPLACE FUNCTION tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamp with time zone) RETURNS SETOF uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body a7d39da66bd7229688db225ba0b54b54
 CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS bytea LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off'; -- body aafa40b72225b175f6071fd0018b92b7
 CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 9b8c78667c6e7717c2f531c318a3d703
 CREATE OR REPLACE FUNCTION tallyhook.usage(o tallyhook.operations) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body d7eba69a4bd8f1b798b7edf6418bd712
@@ -2039,7 +2039,7 @@ grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone,boolean) to tallyhook_writer;
+grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.usage(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.usage_hour(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.zone_or_default(text) to tallyhook_writer;

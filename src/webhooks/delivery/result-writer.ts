@@ -130,7 +130,7 @@ export class ResultWriter {
     const now = clock.now();
     const sends = finished.map((send) => this.evaluate(send));
     const isPlain = sends.every((send) => isPlainSuccess(send, now));
-    if (isPlain) await db.single((q) => storeResults(q, updatesOf(sends), now, false));
+    if (isPlain) await db.single((q) => storeResults(q, updatesOf(sends), now));
     else
       await db.begin(async (tx) => {
         await planByIndex(tx);
@@ -282,15 +282,11 @@ function isSoon({ id, attempt }: DeliveryUpdate): boolean {
   return afterMs >= 0 && afterMs < SOON_MS;
 }
 
-/**
- * Stores a group of results in one statement. Returns the ids of the deliveries that changed.
- * @param synced waits for the disk
- */
+/** Stores a group of results in one statement. Returns the ids of the deliveries that changed. */
 export async function storeResults(
   { sql }: Queryable,
   updates: readonly DeliveryUpdate[],
   now: Instant,
-  synced = true,
 ): Promise<Set<string>> {
   const [pending, ended] = [
     updates.filter(({ state }) => state === 'pending'),
@@ -300,7 +296,7 @@ export async function storeResults(
   const changed = await sql<{ id: string }[]>`
     select 'dlv_' || id as id from tallyhook.store_results(${asJson(ended.map(endedRow))}::jsonb,
       ${asJson(pending.map(pendingRow))}::jsonb, ${asJson(logged.map(attemptRow))}::jsonb,
-      ${isoText(now)}, ${synced}) as id`;
+      ${isoText(now)}) as id`;
   return new Set(changed.map(({ id }) => id));
 }
 
