@@ -23,7 +23,7 @@ export interface ScannedToken extends ListedToken {
   claimed: boolean;
   /** It existed before the write was sent. */
   knownBefore: boolean;
-  /** Its hash belongs to no known operation. */
+  /** Its hash belongs to no known operation, and no known write on it may have made it. */
   hashFree: boolean;
   /** A known operation explains that its owner, or its data, differs from the minted one. */
   ownerExplained: boolean;

@@ -205,7 +205,8 @@ function scannedToken(
   const owners = about?.owners ?? [];
   return {
     ...token,
-    hashFree: isListed.has(token.tokenId) && (about?.hashOf ?? []).length === 0,
+    hashFree:
+      isListed.has(token.tokenId) && (about?.hashOf ?? []).length === 0 && about?.written !== true,
     claimed: (about?.claimedBy ?? []).some((id) => id !== operation.id),
     knownBefore: about?.firstKnownAt != null && about.firstKnownAt < sentAtOf(operation),
     ownerExplained: owners.some((addr) => sameAddress(addr, token.owner)),
@@ -236,6 +237,8 @@ interface TokenKnown {
   claimedBy: string[];
   /** The operations with the token's newest hash. */
   hashOf: string[];
+  /** A write after its mint may have been executed, and has replaced the hash before its effect. */
+  written: boolean;
   /** When it was first observed, or first named by an operation. */
   firstKnownAt: Instant | null;
   /** Owners and extra data that operations, except those not executed, gave it. */
@@ -280,6 +283,9 @@ export async function knownOf(
           and o.outcome <> 'not_executed') as claimed_by,
       (select coalesce(jsonb_agg(distinct t.operation_id), '[]'::jsonb) from tallyhook.transitions t
         where lower(t.tx_hash) = nullif(x.hash, '')) as hash_of,
+      exists (select from tallyhook.operations o
+        where o.contract_id = ${contract}::numeric and o.token_id = x.id
+          and o.kind not in ('mint', 'mint_sequential') and o.outcome <> 'not_executed') as written,
       least(
         (select min(l.started_at) from tallyhook.observations l
           where l.target = ${`token:${contract}:`} || x.id and l.result = 'seen'),

@@ -120,6 +120,19 @@ describe('An unknown sequential mint', () => {
     });
   });
 
+  it('It gets no hash that a later write on its token may have made before its effect showed', async () => {
+    const fields = mintFields();
+    const id = await unknownMint(fields);
+    const token = mintedToken(fields);
+    const { tokenId } = token;
+    const parties = { fromAddr: fields.toAddr, toAddr: freshAddr() };
+    const later = await rig.send('transfer_from', { contractId: CONTRACT, tokenId, ...parties });
+    await rig.lose(later);
+    passQuiescence();
+    for (let i = 0; i < 2; i++) await scan([id], [token]);
+    expect(await rig.operation(id)).toMatchObject({ state: 'executed', tokenId, txHash: null });
+  });
+
   it('It is not executed when two scans after quiescence show no matching token', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
