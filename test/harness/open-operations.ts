@@ -7,7 +7,8 @@ export const REFILL_OPEN = [
   `insert into tallyhook.open_operations (state, changed_at, id, recorded_at, contract_id,
     conflict_key)
   select o.state, tallyhook.changed_at(o), o.id, o.recorded_at, o.contract_id, o.conflict_key
-  from tallyhook.operations o where tallyhook.is_open(o.kind, o.state)`,
+  from tallyhook.operations o where tallyhook.is_open(o.kind, o.state)
+  on conflict do nothing`,
 ];
 
 export async function refillOpen(owner: Db): Promise<void> {
