@@ -283,7 +283,7 @@ export async function knownOf(
           and o.outcome <> 'not_executed') as claimed_by,
       (select coalesce(jsonb_agg(distinct t.operation_id), '[]'::jsonb) from tallyhook.transitions t
         where lower(t.tx_hash) = nullif(x.hash, '')) as hash_of,
-      exists (select from tallyhook.operations o
+      (select count(*) > 0 from tallyhook.operations o
         where o.contract_id = ${contract}::numeric and o.token_id = x.id
           and o.kind not in ('mint', 'mint_sequential') and o.outcome <> 'not_executed') as written,
       least(
