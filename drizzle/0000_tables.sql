@@ -11,14 +11,12 @@ CREATE TABLE "tallyhook"."clock" (
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."daemons" (
 	"id" text PRIMARY KEY NOT NULL,
-	"epoch" bigint GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."daemons_epoch_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"started_at" timestamptz(3) NOT NULL,
 	"alive_until" timestamptz(3) NOT NULL,
 	"roles" text[] NOT NULL,
 	"server_start" timestamptz(6) NOT NULL,
 	"data_file" text NOT NULL,
-	"app_per_s" double precision DEFAULT 0 NOT NULL,
-	CONSTRAINT "daemons_epoch_unique" UNIQUE("epoch")
+	"app_per_s" double precision DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."installation" (

@@ -72,6 +72,8 @@ alter table tallyhook.clock add constraint clock_one_row check (id = 1);
 insert into tallyhook.clock (id, steps, correction_ms, set_at, ends_at, highest_at)
   values (1, 0, 0, 'epoch', 'epoch', 'epoch');
 --> statement-breakpoint
+insert into tallyhook.feed (name, last_seq) values ('events', 0);
+--> statement-breakpoint
 -- Free space in each page: a new version in the page of the old one logs only what changed, and if it changes no index
 -- (a balance, an accepted effect, the sequence number of a subject) it is a HOT update.
 alter table tallyhook.accounts set (fillfactor = 70);

@@ -91,7 +91,6 @@ create table tallyhook.clock (
 );
 create table tallyhook.daemons (
   id text not null,
-  epoch bigint not null generated always as identity,
   started_at timestamp(3) with time zone not null,
   alive_until timestamp(3) with time zone not null,
   roles text[] not null,
@@ -788,7 +787,6 @@ alter table tallyhook.chain add constraint chain_pkey PRIMARY KEY (batch_id);
 alter table tallyhook.chained_rows add constraint chained_rows_batch_id_source_pk PRIMARY KEY (batch_id, source);
 alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
-alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_at_pk PRIMARY KEY (account_id, at);

@@ -11,7 +11,6 @@ import type { Queryable, Sql, Tx } from './connect.ts';
 
 export interface Daemon {
   id: string;
-  epoch: bigint;
   /** Its newest send that is known to be committed. A database without it is an older copy. */
   lastSend?: { operationId: string; n: number } | undefined;
 }
@@ -24,13 +23,12 @@ export async function registerDaemon(
   aliveMs: number,
   roles: readonly Role[] = ROLES,
 ): Promise<Daemon> {
-  const [row] = await db.sql<{ epoch: bigint }[]>`
+  await db.sql`
     insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start,
       data_file)
     values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[],
-      pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'))
-    returning epoch`;
-  return { id, epoch: must(row, 'daemon row').epoch };
+      pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'))`;
+  return { id };
 }
 
 /** What a living daemon does. */

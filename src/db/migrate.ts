@@ -7,7 +7,12 @@
  * statements runs by itself outside of a transaction, such as `create index concurrently if not
  * exists`. An interrupted migration begins again with its first statement, so each must be
  * repeatable; an index that the interruption left invalid is dropped before.
+ *
+ * Functions and views stand once, in `drizzle/definitions`, as `create or replace`. All of them
+ * are made again after the newest migration, with it if it is a transaction. So a change of them
+ * needs a migration, be it an empty one; it also drops what gets other arguments or another result.
  */
+import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../kernel/clock.ts';
@@ -56,20 +61,33 @@ const IN_STEPS = '-- in steps\n';
 const REPEATABLE = 'in steps an index needs `concurrently if not exists`';
 const NEW_INDEX = /create (?:unique )?index\b(?: concurrently if not exists (\w+))?/i;
 
+/** The definitions, as the last migration; their hash is the number of the one before. */
+const DEFINITIONS = { idx: -1, tag: 'definitions/*', inSteps: false };
+const BREAKPOINT = '--> statement-breakpoint';
+
+/** The migrations in their order, and the definitions. */
 export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   const journal = JSON.parse(await readFile(join(folder, 'meta/_journal.json'), 'utf8')) as {
     entries: { idx: number; tag: string }[];
   };
-  return Promise.all(
+  const numbered = await Promise.all(
     journal.entries.map(async ({ idx, tag }) => {
       const text = await readFile(join(folder, `${tag}.sql`), 'utf8');
-      const statements = text.split('--> statement-breakpoint').filter((part) => part.trim());
+      const statements = statementsOf(text);
       const inSteps = text.startsWith(IN_STEPS);
       const isRepeatable = (step: string) => !NEW_INDEX.test(step) || indexOf(step) !== undefined;
       assert(!inSteps || statements.every(isRepeatable), `${tag}: ${REPEATABLE}`);
       return { idx, tag, statements, hash: sha256Hex(text), inSteps };
     }),
   );
+  const files = globSync('definitions/*.sql', { cwd: folder }).sort();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  const hash = String(must(numbered.at(-1), 'migration').idx);
+  return [...numbered, { ...DEFINITIONS, statements: texts.flatMap(statementsOf), hash }];
+}
+
+function statementsOf(text: string): string[] {
+  return text.split(BREAKPOINT).filter((part) => part.trim());
 }
 
 /**
@@ -246,11 +264,13 @@ async function listApplied(sql: Sql): Promise<Applied[]> {
 async function missingOf(sql: Sql, of: Migration[], known: Migration[]): Promise<Migration[]> {
   const applied = await listApplied(sql);
   for (const row of applied) refuseMismatch(row, known);
-  return of.filter((m) => !applied.some((row) => row.idx === m.idx));
+  return of.filter((m) => !applied.some(({ idx, hash }) => idx === m.idx && hash === m.hash));
 }
 
 async function insertApplied(sql: Sql, { idx, tag, hash }: Migration): Promise<void> {
-  await sql`insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})`;
+  await sql`
+    insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})
+    on conflict (idx) do update set hash = excluded.hash, applied_at = now()`;
 }
 
 function refuseMismatch(row: Applied, known: Migration[]): void {
@@ -261,7 +281,7 @@ function refuseMismatch(row: Applied, known: Migration[]): void {
       `the database is newer than this program (it has ${row.tag}); run a newer program`,
     );
   }
-  if (own.hash !== row.hash) {
+  if (own.hash !== row.hash && own.idx !== DEFINITIONS.idx) {
     throw new Failure(
       'bad_setting',
       `drizzle/${row.tag}.sql was edited after it was applied; restore its former content`,

@@ -5,10 +5,9 @@ import { bigint, customType, doublePrecision, integer, text } from './drizzle.ts
 /** With the microseconds of the server, for comparison in SQL only. */
 const exactInstant = customType<{ data: string }>({ dataType: () => 'timestamptz(6)' });
 
-/** One row per start of a daemon; each start has a higher epoch. */
+/** One row per start of a daemon. */
 export const daemons = tallyhook.table('daemons', {
   id: text().primaryKey(),
-  epoch: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().unique(),
   startedAt: instant('started_at').notNull(),
   aliveUntil: instant('alive_until').notNull(),
   /** Those that it performs now; one whose process is down is missing. */

@@ -1,7 +1,7 @@
 /**
  * The transactional outbox. `emit` runs in the producer's transaction, so a change, its event and
  * the event's deliveries are one commit: the function `emit_events` of
- * ../../drizzle/0006_events.sql records both. The sequencer then numbers committed events for the
+ * ../../drizzle/definitions/events.sql records both. The sequencer then numbers committed events for the
  * pull feed, without gaps in every order of commits.
  */
 import { createHash } from 'node:crypto';
@@ -118,7 +118,7 @@ interface EventShape {
 
 /**
  * What is stored of the data of an event: the names of its members once for all events with the
- * same ones, and their values. The function `event_body` of ../../drizzle/0006_events.sql
+ * same ones, and their values. The function `event_body` of ../../drizzle/definitions/events.sql
  * makes the body from it, the same bytes for every endpoint, every attempt and the feed.
  */
 function storedDataOf({ subject, data }: EventDraft): { shape: EventShape; data: string } {

@@ -1,6 +1,6 @@
 /**
  * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted with their events
- * (`emit_events` of ../../drizzle/0006_events.sql) and sent by bounded passes (`runOnce`). A slow
+ * (`emit_events` of ../../drizzle/definitions/events.sql) and sent by bounded passes (`runOnce`). A slow
  * or failing receiver does not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';

@@ -40,8 +40,7 @@ const lost = { code: 'lease_lost' };
 const unproved = { code: 'database_unproved' };
 
 describe('Daemons', () => {
-  it('get a higher epoch with every start', async () => {
-    expect(b.epoch).toBeGreaterThan(a.epoch);
+  it('are registered once', async () => {
     await expect(registerDaemon(database.db, a.id, clock.now(), ALIVE_MS)).rejects.toThrow();
   });
 

@@ -12,6 +12,7 @@ import { over, useEmptyDatabases } from './empty-database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const DRIZZLE = join(import.meta.dirname, '../../drizzle');
+const DEFINITIONS = 'definitions/*';
 const databases = useEmptyDatabases();
 const folder = useFolder();
 let tags: string[];
@@ -102,9 +103,9 @@ describe('Migrating', () => {
         migrating = migrate(url, copy);
         await until(() => someoneWaits(backup), { everyMs: 2 });
         await backup.sql`insert into tallyhook.feed values ('written', 1)`;
-        expect(await missingMigrations(url, copy)).toEqual(['0900_wider']);
+        expect(await missingMigrations(url, copy)).toEqual(['0900_wider', DEFINITIONS]);
       });
-      expect(await migrating).toEqual(['0900_wider']);
+      expect(await migrating).toEqual(['0900_wider', DEFINITIONS]);
       await backup.end();
     });
   });
@@ -116,7 +117,7 @@ describe('Migrating', () => {
     await copyOf(async (copy) => {
       const columns = 'alter table tallyhook.feed add column a int, add column b int';
       await addMigration(copy, '0900_columns', columns);
-      expect(await migrate(url, copy)).toEqual(['0900_columns']);
+      expect(await migrate(url, copy)).toEqual(['0900_columns', DEFINITIONS]);
       await addMigration(
         copy,
         '0901_index',
@@ -137,14 +138,18 @@ describe('Migrating', () => {
         await until(() => someoneWaits(app), { everyMs: 2 });
         await app.sql`insert into tallyhook.feed values ('during', 1)`;
         expect(await valid()).toEqual([{ valid: false }]);
-        expect(await missingMigrations(url, copy)).toEqual(['0901_index', '0902_after']);
+        expect(await missingMigrations(url, copy)).toEqual([
+          '0901_index',
+          '0902_after',
+          DEFINITIONS,
+        ]);
         await app.sql`select pg_terminate_backend(pid) from pg_stat_activity
           where application_name = 'tallyhook migrate' and datname = current_database()`;
         expect(await first).toMatch(/57P01|CONNECTION/);
       });
       expect(await valid()).toEqual([{ valid: false }]);
       const applied = await Promise.all([migrateAll(), migrateAll()]);
-      expect(applied.flat()).toEqual(['0901_index', '0902_after']);
+      expect(applied.flat()).toEqual(['0901_index', '0902_after', DEFINITIONS]);
       expect(await valid()).toEqual([{ valid: true }]);
     });
     await app.end();
@@ -162,6 +167,32 @@ describe('Migrating', () => {
         message: expect.stringContaining('DATABASE_OWNER_URL'),
       });
     });
+  });
+
+  it('makes functions and views again with each migration, and never without one', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    await copyOf(async (copy) => {
+      const made =
+        'create or replace function tallyhook.made() returns int language sql as $$select 1$$';
+      await writeFile(join(copy, 'definitions/made.sql'), made);
+      expect(await migrate(url, copy)).toEqual([]);
+      await addMigration(copy, '0900_made', '-- for the function made');
+      expect(await missingMigrations(url, copy)).toEqual(['0900_made', DEFINITIONS]);
+      expect(await migrate(url, copy)).toEqual(['0900_made', DEFINITIONS]);
+      const rows = await over(url, ({ sql }) => sql`select tallyhook.made() as made`);
+      expect(rows).toEqual([{ made: 1 }]);
+      // Those of an older program never come back.
+      await expect(migrate(url)).rejects.toMatchObject({ code: 'bad_setting' });
+    });
+  });
+
+  it('makes functions and views after an interruption between the migration and them', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    await over(url, ({ sql }) => sql`update tallyhook.migrations set hash = '1' where idx = -1`);
+    expect(await missingMigrations(url)).toEqual([DEFINITIONS]);
+    expect(await migrate(url)).toEqual([DEFINITIONS]);
   });
 
   it('works with a login that may not create databases', async () => {

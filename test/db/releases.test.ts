@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkGuards } from '../../src/db/checks/guards.ts';
-import { migrate, missingMigrations } from '../../src/db/migrate.ts';
+import { migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
 import { type App, makeApp } from '../harness/app.ts';
 import { type DaemonProcess, environmentOf, QUICK, spawnDaemon } from '../harness/daemon.ts';
 import { useWorld } from '../harness/rig.ts';
@@ -16,7 +16,9 @@ import { archive, readFinance, unarchive } from './releases/archive.ts';
 import { KEPT_AMOUNT, KEPT_KEY, makeTraffic } from './releases/traffic.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const FOLDERS = globSync('releases/*/', { cwd: import.meta.dirname });
+const FOLDERS = globSync('releases/*/', { cwd: import.meta.dirname }).sort((a, b) =>
+  a.localeCompare(b, 'en', { numeric: true }),
+);
 const PRESENT = 'the present program';
 /** Nothing of an old release has expired. */
 const KEPT = { events: 36_500, observations: 36_500, deliveries: 36_500, attempts: 36_500 };
@@ -52,8 +54,16 @@ async function committed(folder: string): Promise<Release> {
 
 it('Every release has its database here', async () => {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-  const first = version === '0.1.0';
-  expect(FOLDERS.length > 0 || first, 'node test/db/releases/make.ts at a release').toBe(true);
+  const folder = `releases/${version}`;
+  expect(FOLDERS, 'node test/db/releases/make.ts at a release').toContain(folder);
+});
+
+it('Definitions that changed since the last release come with a migration', async () => {
+  const last = FOLDERS.at(-1) ?? '';
+  const then = await readMigrations(join(import.meta.dirname, last, 'drizzle'));
+  const now = await readMigrations();
+  expect(now.slice(0, then.length - 1)).toEqual(then.slice(0, -1));
+  if (now.length === then.length) expect(now.at(-1)).toEqual(then.at(-1));
 });
 
 describe.each([PRESENT, ...FOLDERS.map((folder) => basename(folder))])(

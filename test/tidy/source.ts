@@ -99,7 +99,7 @@ export function sourcesOf(tree: Tree): Source[] {
 
 /** Reads the repository: its TypeScript, its migrations and its settings. */
 export function treeOf(root: string): Tree {
-  const globs = ['src/**/*.ts', 'test/**/*.ts', '*.ts', 'drizzle/*.sql', 'config/*.yaml'];
+  const globs = ['src/**/*.ts', 'test/**/*.ts', '*.ts', 'drizzle/**/*.sql', 'config/*.yaml'];
   const paths = globSync(globs, { cwd: root });
   return new Map(paths.map((path) => [path, readFileSync(posix.join(root, path), 'utf8')]));
 }

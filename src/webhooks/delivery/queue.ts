@@ -1,6 +1,6 @@
 /**
  * SQL of the queue of pending deliveries. A claim and the examination of what is left are one
- * statement, the function `claim_deliveries` of ../../../drizzle/0007_deliveries.sql, which says
+ * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which says
  * how it finds both.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';

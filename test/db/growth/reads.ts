@@ -232,7 +232,7 @@ export const READS: Record<string, Read> = {
   'ledger: what is due': inTx(async (tx, { id }) => {
     await readHead(tx);
     await listDueOperations(tx, await lockDuePostings(tx, 500));
-    const fence = await acquireLease(tx, 'ledger', { id: 'dmn_1', epoch: 1n }, NOW, 1_000);
+    const fence = await acquireLease(tx, 'ledger', { id: 'dmn_1' }, NOW, 1_000);
     await beginPass(tx, { name: 'ledger', fence: fence ?? 0n }, 500, tx.sql`false`);
     await timesPosted(tx, [id]);
     await listOriginals(tx, [], []);

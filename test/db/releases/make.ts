@@ -3,10 +3,9 @@
  * migrations that made it, to `test/db/releases/<version>`. Commit it; the tests of every later
  * release begin with it.
  */
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect } from '../../../src/db/connect.ts';
-import { readMigrations } from '../../../src/db/migrate.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { archive, readFinance } from './archive.ts';
 import { makeTraffic } from './traffic.ts';
@@ -19,10 +18,10 @@ const server = await openTemporaryServer('release');
 try {
   const url = await server.createDatabase('release');
   await makeTraffic(url);
-  await mkdir(join(folder, 'drizzle/meta'), { recursive: true });
-  const files = ['meta/_journal.json', ...(await readMigrations()).map(({ tag }) => `${tag}.sql`)];
-  for (const file of files)
-    await copyFile(join(ROOT, 'drizzle', file), join(folder, 'drizzle', file));
+  await mkdir(folder, { recursive: true });
+  // What drizzle-kit remembers is of the present program only.
+  const filter = (path: string) => !path.endsWith('_snapshot.json');
+  await cp(join(ROOT, 'drizzle'), join(folder, 'drizzle'), { recursive: true, filter });
   const db = connect({ url, max: 1 });
   const rows = await archive(db);
   await writeFile(join(folder, 'rows.ndjson'), `${rows.join('\n')}\n`);

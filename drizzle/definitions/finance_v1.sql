@@ -1,12 +1,12 @@
 -- finance_v1: the read-only, documented interface for finance; compatible within v1. Views run with the
 -- rights of their owner and functions are security definer with a fixed search path, so tallyhook_finance
 -- needs no access to the tables behind them.
-create schema finance_v1;
+create schema if not exists finance_v1;
 --> statement-breakpoint
 comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
 --> statement-breakpoint
 -- The time of all daemons: what src/db/clock/slew.ts computes.
-create view tallyhook.present as
+create or replace view tallyhook.present as
 select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then 0 when now() <= set_at then 1
   else extract(epoch from ends_at - now())::float8 / extract(epoch from ends_at - set_at)::float8 end as now
 from tallyhook.clock;
@@ -14,7 +14,7 @@ from tallyhook.clock;
 -- The calendar. Where a day begins is decided here only: at its first instant, so that days follow each other without a
 -- gap or an overlap. On some days clocks show midnight twice (Atlantic/Azores), on some never (Africa/Cairo), and some
 -- days do not exist (Pacific/Apia, 30 December 2011): these have no length.
-create function tallyhook.day_begin(day date, time_zone text) returns timestamptz
+create or replace function tallyhook.day_begin(day date, time_zone text) returns timestamptz
 language plpgsql immutable strict parallel safe as $$
 declare
   midnight timestamp := $1;
@@ -41,7 +41,7 @@ end
 $$;
 --> statement-breakpoint
 -- The day that an instant is in. Where clocks were set back over midnight, the next day has begun already.
-create function tallyhook.day_of(at timestamptz, time_zone text) returns date
+create or replace function tallyhook.day_of(at timestamptz, time_zone text) returns date
 language sql immutable parallel safe as $$
 select case when $1 at time zone $2 - ($1 - interval '1 day') at time zone $2 >= interval '1 day'
     or tallyhook.day_begin(($1 at time zone $2)::date + 1, $2) > $1
@@ -49,7 +49,7 @@ select case when $1 at time zone $2 - ($1 - interval '1 day') at time zone $2 >=
 $$;
 --> statement-breakpoint
 -- A day, a local time of the zone, or an instant with an offset; the zone of the session has no effect.
-create function tallyhook.moment(text text, time_zone text) returns timestamptz
+create or replace function tallyhook.moment(text text, time_zone text) returns timestamptz
 language plpgsql stable strict set timezone = 'UTC' as $$
 begin
   if $1 ~ '^\s*\d+-\d+-\d+\s*$' then return tallyhook.day_begin($1::date, $2); end if;
@@ -59,7 +59,7 @@ end
 $$;
 --> statement-breakpoint
 -- That of the reports by default.
-create function tallyhook.zone_or_default(time_zone text) returns text language sql stable as $$
+create or replace function tallyhook.zone_or_default(time_zone text) returns text language sql stable as $$
 select coalesce($1, (select value from tallyhook.installation where name = 'report_time_zone'), 'UTC')
 $$;
 --> statement-breakpoint
@@ -67,14 +67,14 @@ revoke execute on function tallyhook.day_begin, tallyhook.day_of, tallyhook.mome
 --> statement-breakpoint
 grant execute on function tallyhook.day_begin, tallyhook.day_of, tallyhook.zone_or_default to tallyhook_writer;
 --> statement-breakpoint
-create function finance_v1.day_begin(day date, time_zone text default null) returns timestamptz
+create or replace function finance_v1.day_begin(day date, time_zone text default null) returns timestamptz
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select tallyhook.day_begin($1, tallyhook.zone_or_default($2))
 $$;
 --> statement-breakpoint
 comment on function finance_v1.day_begin(date, text) is 'The first instant of a day: midnight, or where the clocks skip midnight the first instant after it. time_zone: such as Asia/Seoul, by default that of the reports. The zone of the session has no effect. A day ends where the next one begins.';
 --> statement-breakpoint
-create function finance_v1.day_of(at timestamptz, time_zone text default null) returns date
+create or replace function finance_v1.day_of(at timestamptz, time_zone text default null) returns date
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select tallyhook.day_of($1, tallyhook.zone_or_default($2))
 $$;
@@ -83,7 +83,7 @@ comment on function finance_v1.day_of(timestamptz, text) is 'The day that an ins
 --> statement-breakpoint
 -- What due postings will change: executed effects that are not posted, and posted ones to be reversed. What is due is
 -- unsettled or quarantined, so that each account finds its own by an index, however many postings are due.
-create view tallyhook.due_effects as
+create or replace view tallyhook.due_effects as
 select e.operation_id, lower(e.account) as account_key, e.account,
   case when o.in_ledger then e.amount else -e.amount end as amount
 from (
@@ -99,7 +99,7 @@ where o.in_ledger <> coalesce((
 --> statement-breakpoint
 -- Amounts per account that are not in the ledger yet: due postings, reversals and posting requests (unposted), sent
 -- writes (in_flight), unknown and undecided ones (unknown); and the increases and decreases among the open ones.
-create view tallyhook.pending_effects as
+create or replace view tallyhook.pending_effects as
 select p.account_key, min(p.account) as account, sum(p.unposted) as unposted, sum(p.in_flight) as in_flight,
   sum(p.unknown) as unknown, sum(p.open_up) as open_up, sum(p.open_down) as open_down
 from (
@@ -117,7 +117,7 @@ from (
 ) p
 group by p.account_key;
 --> statement-breakpoint
-create view finance_v1.operators as
+create or replace view finance_v1.operators as
 with named as (
   select x.key::numeric as operator_no, x.value as addr, 'wallet:' || x.value as account
   from tallyhook.installation i
@@ -135,7 +135,7 @@ comment on column finance_v1.operators.addr is 'Address of its wallet; empty for
 comment on column finance_v1.operators.account is 'Account that its gives are paid from.';
 comment on column finance_v1.operators.balance is 'Posted balance of that account, in service tokens.';
 --> statement-breakpoint
-create view finance_v1.accounts as
+create or replace view finance_v1.accounts as
 select a.name as account, a.kind, a.asset,
   case a.kind when 'operator' then substr(a.name, 10)::numeric else o.operator_no end as operator_no,
   case a.kind when 'wallet' then substr(a.name, 8) end as addr, a.opened_at::timestamptz as opened_at
@@ -152,7 +152,7 @@ comment on column finance_v1.accounts.addr is 'Address of a wallet account.';
 comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
 --> statement-breakpoint
 -- What people decided of the drift behind a posting: its booking, or the link that reverses it.
-create view tallyhook.bookings as
+create or replace view tallyhook.bookings as
 select r.id as posting_request_id, split_part(r.id, ':', 2) as drift_id, d.reason, d.decided_by
 from tallyhook.posting_requests r
 left join lateral (
@@ -162,7 +162,7 @@ left join lateral (
   group by x.subject, x.n having count(*) >= x.approvals_needed order by x.n desc limit 1) d on true
 where r.kind in ('booking', 'reversal') and r.id like '%:drf\_%';
 --> statement-breakpoint
-create view finance_v1.journal as
+create or replace view finance_v1.journal as
 select t.id * 1000 + e.line as seq, t.id as transaction_id, b.drift_id, b.reason, b.decided_by,
   a.name as account, a.asset, e.amount,
   e.balance_after, t.kind, t.reason_type, t.reference, t.operation_id,
@@ -197,7 +197,7 @@ comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
 comment on column finance_v1.journal.reverses is 'The transaction that this one reverses.';
 comment on column finance_v1.journal.requested_by is 'Owner of the key, or the part of Tallyhook that requested the posting.';
 --> statement-breakpoint
-create view finance_v1.balances as
+create or replace view finance_v1.balances as
 select a.name as account, a.asset, a.balance, (select e.transaction_id * 1000 + e.line
   from tallyhook.entries e where e.account_id = a.id and e.version = a.version) as last_seq
 from tallyhook.accounts a;
@@ -211,11 +211,11 @@ comment on column finance_v1.balances.last_seq is 'Its last entry in journal; em
 -- One rule for all instants: as of t counts what took effect before t, t excluded, and a period has its first instant
 -- and not its last. So an entry at midnight belongs to the day that begins, and a closing balance is the next opening.
 -- Since when the balance of a wallet is known: its opening, or the earliest correction of it. Recorded when posted.
-create view tallyhook.known_balances as
+create or replace view tallyhook.known_balances as
 select lower(account) as account_key, effective_at as known_from, posted_at
 from tallyhook.posting_requests where kind = 'opening' and posted_at is not null;
 --> statement-breakpoint
-create function finance_v1.balances_as_of(as_of timestamptz default null, known_at timestamptz default null)
+create or replace function finance_v1.balances_as_of(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, balance numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from < coalesce($1, 'infinity')
@@ -234,7 +234,7 @@ $$;
 --> statement-breakpoint
 comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 --> statement-breakpoint
-create function finance_v1.trial_balance(as_of timestamptz default null, known_at timestamptz default null)
+create or replace function finance_v1.trial_balance(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, debit numeric, credit numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select a.name, a.asset, greatest(s.total, 0), greatest(-s.total, 0)
@@ -248,7 +248,7 @@ $$;
 --> statement-breakpoint
 comment on function finance_v1.trial_balance(timestamptz, timestamptz) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 --> statement-breakpoint
-create function finance_v1.wallet_statement(addr text, "from" timestamptz, "to" timestamptz)
+create or replace function finance_v1.wallet_statement(addr text, "from" timestamptz, "to" timestamptz)
 returns table (seq bigint, effective_at timestamptz, kind text, reason_type text, reference text, operation_id text,
   tx_log_no numeric, counterparty text, amount numeric, fee numeric, balance_after numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -280,7 +280,7 @@ comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) 
 --> statement-breakpoint
 -- Three parts of the same types, so that a condition is applied in each, and accounts are read only where they are asked
 -- for: a scan of all wallets for drifts takes an eighth of the time of one join of wallets and accounts.
-create view finance_v1.wallet_positions as
+create or replace view finance_v1.wallet_positions as
 with pending as (
   select substr(account_key, 8) as key, substr(account, 8) as addr, unposted, in_flight, unknown, open_up, open_down
   from tallyhook.pending_effects where account_key like 'wallet:%'
@@ -331,7 +331,7 @@ comment on column finance_v1.wallet_positions.observed_at is 'When that observat
 comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the ledger held when that observation was processed, posting requests included.';
 comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than is explained.';
 --> statement-breakpoint
-create view finance_v1.operations as
+create or replace view finance_v1.operations as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
   operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
   sent_at::timestamptz as sent_at,
@@ -361,7 +361,7 @@ comment on column finance_v1.operations.answered_at is 'When the service answere
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
 comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
-create view finance_v1.operations_without_tx_number as
+create or replace view finance_v1.operations_without_tx_number as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
   operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
   sent_at::timestamptz as sent_at,
@@ -395,7 +395,7 @@ comment on column finance_v1.operations_without_tx_number.settled_at is 'When a 
 comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in the ledger have that time, also if the service answers later.';
 --> statement-breakpoint
 -- Postings of token writes; a reversal is minus one operation.
-create function tallyhook.movements("from" timestamptz, "to" timestamptz)
+create or replace function tallyhook.movements("from" timestamptz, "to" timestamptz)
 returns table (effective_at timestamptz, kind text, reason_type text, operations integer, amount numeric, fees numeric)
 language sql stable as $$
 select t.effective_at, o.kind, t.reason_type, 2 * (t.posting % 2) - 1, (2 * (t.posting % 2) - 1) * o.amount,
@@ -405,7 +405,7 @@ select t.effective_at, o.kind, t.reason_type, 2 * (t.posting % 2) - 1, (2 * (t.p
   where t.effective_at >= coalesce($1, '-infinity') and t.effective_at < coalesce($2, 'infinity')
 $$;
 --> statement-breakpoint
-create function tallyhook.movements_daily("from" timestamptz, "to" timestamptz, time_zone text)
+create or replace function tallyhook.movements_daily("from" timestamptz, "to" timestamptz, time_zone text)
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
 language sql stable as $$
 select tallyhook.day_of(m.effective_at, $3) as day, m.kind, m.reason_type, sum(m.operations), sum(m.amount), sum(m.fees)
@@ -420,7 +420,7 @@ grant execute on function tallyhook.movements to tallyhook_writer;
 --> statement-breakpoint
 -- Postgres takes the first of the three for what is written in quotes, so that a day or a local time is one of the
 -- argument time_zone, and not of the session.
-create function finance_v1.movements_daily("from" text default null, "to" text default null,
+create or replace function finance_v1.movements_daily("from" text default null, "to" text default null,
   time_zone text default null)
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -428,14 +428,14 @@ select m.* from tallyhook.zone_or_default($3) z
 cross join lateral tallyhook.movements_daily(tallyhook.moment($1, z), tallyhook.moment($2, z), z) m
 $$;
 --> statement-breakpoint
-create function finance_v1.movements_daily("from" date, "to" date, time_zone text default null)
+create or replace function finance_v1.movements_daily("from" date, "to" date, time_zone text default null)
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select m.* from tallyhook.zone_or_default($3) z
 cross join lateral tallyhook.movements_daily(tallyhook.day_begin($1, z), tallyhook.day_begin($2, z), z) m
 $$;
 --> statement-breakpoint
-create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default null)
+create or replace function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default null)
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select m.* from tallyhook.zone_or_default($3) z cross join lateral tallyhook.movements_daily($1, $2, z) m
@@ -446,13 +446,13 @@ comment on function finance_v1.movements_daily(date, date, text) is 'movements_d
 comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'movements_daily between two instants, in days of time_zone.';
 --> statement-breakpoint
 -- Ages of drifts in groups, in their order.
-create view tallyhook.age_buckets as
+create or replace view tallyhook.age_buckets as
 select bucket_order, bucket, from_age, to_age from (values
   (1, '<15 min', interval '-100 years', interval '15 minutes'), (2, '<2 h', '15 minutes', '2 hours'),
   (3, '<24 h', '2 hours', '24 hours'), (4, '1–3 d', '24 hours', '72 hours'), (5, '3–30 d', '72 hours', '720 hours'),
   (6, '>30 d', '720 hours', '10000 years')) b (bucket_order, bucket, from_age, to_age);
 --> statement-breakpoint
-create view finance_v1.drifts as
+create or replace view finance_v1.drifts as
 select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age, b.bucket, d.assignee,
   case when p.subject is not null then jsonb_build_object('n', p.n, 'kind', p.decision, 'operation_id', p.operation_id,
     'reason', p.reason, 'proposed_by', p.proposed_by, 'approvals_needed', p.approvals_needed) end as proposal,
@@ -488,7 +488,7 @@ comment on column finance_v1.drifts.counterpart is 'The other drift of one trans
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
 --> statement-breakpoint
-create view finance_v1.drifts_ageing as
+create or replace view finance_v1.drifts_ageing as
 select drift_id, addr, amount, state, opened_at, age, bucket, assignee, proposal,
   approved_by, closed_at, amount_min, amount_max, bucket_order, cause, counterpart, proposed_by, closed_by
 from finance_v1.drifts where closed_at is null;
@@ -513,7 +513,7 @@ comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of on
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
 --> statement-breakpoint
-create view finance_v1.drift_history as
+create or replace view finance_v1.drift_history as
 select drift_id, at::timestamptz as at, action, by, detail from tallyhook.drift_actions;
 --> statement-breakpoint
 comment on view finance_v1.drift_history is 'What happened to drifts, append-only.';
@@ -523,7 +523,7 @@ comment on column finance_v1.drift_history.action is 'opened, revised (its bound
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
 comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
 --> statement-breakpoint
-create view finance_v1.decisions as
+create or replace view finance_v1.decisions as
 select d.subject, d.decision, d.reason, d.proposed_by, q.approved_by, q.at::timestamptz as at, d.n, d.operation_id,
   d.proposed_at::timestamptz as proposed_at, d.approvals_needed
 from tallyhook.decisions d
@@ -542,7 +542,7 @@ comment on column finance_v1.decisions.operation_id is 'The operation that a dri
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above `decisions.second_approver_above`.';
 --> statement-breakpoint
-create view finance_v1.in_doubt as
+create or replace view finance_v1.in_doubt as
 select o.id as operation_id, o.kind, o.amount, o.state,
   coalesce(t.at, o.sent_at, o.recorded_at)::timestamptz as since, o.owner,
   case o.state when 'undecided' then o.evidence else f.finding end as evidence, t.cause,
@@ -570,7 +570,7 @@ comment on column finance_v1.in_doubt.proposal is 'The outcome that a person has
 comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that proposed it; another owner approves.';
 --> statement-breakpoint
 -- Whose token a burn took: a write does not say it, the standing movements before it do.
-create view tallyhook.burned_from as
+create or replace view tallyhook.burned_from as
 select m.id, (
     select b.to_addr from tallyhook.nft_movements b
     where b.contract_id = m.contract_id and b.token_id = m.token_id and b.kind in ('opening', 'mint', 'transfer')
@@ -579,7 +579,7 @@ select m.id, (
     order by b.effective_at desc, b.id desc limit 1) as addr
 from tallyhook.nft_movements m where m.kind = 'burn' and m.from_addr is null;
 --> statement-breakpoint
-create view finance_v1.nft_movements as
+create or replace view finance_v1.nft_movements as
 select m.contract_id, m.token_id, m.kind, coalesce(m.from_addr, f.addr) as from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
   m.effective_at::timestamptz as effective_at, m.id as seq, m.operation_id,
   m.operation_id is null and m.kind in ('mint', 'transfer', 'burn') as unexplained,
@@ -605,7 +605,7 @@ comment on column finance_v1.nft_movements.recorded_at is 'When it was recorded.
 comment on column finance_v1.nft_movements.reverses is 'Of a reversal the seq of the movement that it takes back.';
 comment on column finance_v1.nft_movements.standing is 'False for a movement that was reversed, and for a reversal.';
 --> statement-breakpoint
-create view finance_v1.nft_holdings as
+create or replace view finance_v1.nft_holdings as
 select contract_id, token_id, owner, locked = 1 as locked, status
 from tallyhook.tokens where presence = 'present';
 --> statement-breakpoint
@@ -617,7 +617,7 @@ comment on column finance_v1.nft_holdings.locked is 'True while a market has loc
 comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
 --> statement-breakpoint
 -- The movements that took effect before as_of and were recorded, and not taken back, until known_at.
-create function tallyhook.standing_movements(as_of timestamptz default null, known_at timestamptz default null)
+create or replace function tallyhook.standing_movements(as_of timestamptz default null, known_at timestamptz default null)
 returns setof tallyhook.nft_movements language sql stable as $$
   select m.* from tallyhook.nft_movements m
   where m.kind <> 'reversal' and m.effective_at < coalesce($1, 'infinity')
@@ -629,7 +629,7 @@ revoke execute on function tallyhook.standing_movements from public;
 --> statement-breakpoint
 grant execute on function tallyhook.standing_movements to tallyhook_writer;
 --> statement-breakpoint
-create function finance_v1.nft_holdings_as_of(as_of timestamptz default null, known_at timestamptz default null)
+create or replace function finance_v1.nft_holdings_as_of(as_of timestamptz default null, known_at timestamptz default null)
 returns table (contract_id numeric, token_id numeric, owner text, since timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 with last as (
@@ -643,7 +643,7 @@ $$;
 --> statement-breakpoint
 comment on function finance_v1.nft_holdings_as_of(timestamptz, timestamptz) is 'Tokens that existed then by nft_movements. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. A token is missing before the first evidence of it. Columns: contract_id; token_id; owner: empty where it is not known; since: when the owner got it, as far as known.';
 --> statement-breakpoint
-create function finance_v1.nft_supply(as_of timestamptz default null, known_at timestamptz default null)
+create or replace function finance_v1.nft_supply(as_of timestamptz default null, known_at timestamptz default null)
 returns table (contract_id numeric, opening bigint, minted bigint, minted_unexplained bigint, burned bigint,
   burned_unexplained bigint, held bigint, balanced boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -667,7 +667,7 @@ $$;
 --> statement-breakpoint
 comment on function finance_v1.nft_supply(timestamptz, timestamptz) is 'Supply of each contract by nft_movements; as_of and known_at as in nft_holdings_as_of. Columns: contract_id; opening: tokens that existed when they became known; minted, and how many of these were minted_unexplained; burned, and how many of these were burned_unexplained; held: tokens that existed then; balanced: whether opening + minted - burned = held, for every token.';
 --> statement-breakpoint
-create view finance_v1.reports as
+create or replace view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,
   period_to::timestamptz as period_to, known_at::timestamptz as known_at, verdict, breaks,
   content -> 'cut_off' ->> 'chain_head' as chain_head, provisional, content ->> 'time_zone' as time_zone
@@ -685,7 +685,7 @@ comment on column finance_v1.reports.provisional is 'Made while its period still
 comment on column finance_v1.reports.time_zone is 'IANA name of the zone of its days and times; day_of(period_from, time_zone) is its first day.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty before the first batch.';
 --> statement-breakpoint
-create view finance_v1.periods as
+create or replace view finance_v1.periods as
 select p.id as period, case when r.period_id is not null then 'reopened' when s.period_id is not null then 'signed'
     else 'closed' end as state, p.period_from::timestamptz as period_from, p.period_to::timestamptz as period_to,
   p.closed_by, p.closed_at::timestamptz as closed_at, s.by as signed_by, s.at::timestamptz as signed_at,
@@ -724,7 +724,7 @@ comment on column finance_v1.periods.known_at is 'Time of that batch; what was r
 comment on column finance_v1.periods.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them.';
 comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
 --> statement-breakpoint
-create view finance_v1.period_history as
+create or replace view finance_v1.period_history as
 select period_id as period, at::timestamptz as at, action, by, reason, detail from tallyhook.period_actions;
 --> statement-breakpoint
 comment on view finance_v1.period_history is 'What people did with periods, append-only.';
@@ -735,7 +735,7 @@ comment on column finance_v1.period_history.by is 'Owner of the key.';
 comment on column finance_v1.period_history.reason is 'Why, as that person wrote it.';
 comment on column finance_v1.period_history.detail is 'The open item that was signed off; JSON.';
 --> statement-breakpoint
-create view finance_v1.coverage as
+create or replace view finance_v1.coverage as
 with scope as (
   select key from tallyhook.wallets
   union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'

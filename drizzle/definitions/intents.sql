@@ -3,7 +3,7 @@
 -- started later, or is another database of this server, with other files. So with each of these changes every daemon
 -- that may send proves again. No daemon sends before all of them have: a copy may lack what only another one has sent.
 -- The last send of this daemon must be there too.
-create function tallyhook.is_proved(by_daemon text, at timestamptz, last_operation text, last_send int)
+create or replace function tallyhook.is_proved(by_daemon text, at timestamptz, last_operation text, last_send int)
 returns boolean language plpgsql stable as $$
 declare
   start timestamptz := pg_postmaster_start_time();
@@ -17,7 +17,7 @@ begin
 end $$;
 --> statement-breakpoint
 -- Which database this is. What a host does not let its logins read is null.
-create function tallyhook.database_identity(out system text, out oid text, out timeline text, out "table" text)
+create or replace function tallyhook.database_identity(out system text, out oid text, out timeline text, out "table" text)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   select d.oid::text into oid from pg_database d where d.datname = current_database();
@@ -50,7 +50,7 @@ grant execute on function tallyhook.is_proved, tallyhook.database_identity to ta
 -- result: sending or queued (recorded); key_in_use, frozen, key_used_since_backup, day_limit, queue_full (refused);
 -- throttled (refused, with the deadline of the service in `open`, in milliseconds; another daemon may have received
 -- it); others_open (with the writes in `open`); unproved for the whole call.
-create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
+create or replace function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   last_operation text, last_send int, queue_max int)
 returns table (n int, result text, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
@@ -178,24 +178,24 @@ begin
 end $$;
 --> statement-breakpoint
 -- Whether an operation in this state has not ended; see the table open_operations.
-create function tallyhook.is_open(kind text, state text) returns boolean language sql immutable parallel safe as $$
+create or replace function tallyhook.is_open(kind text, state text) returns boolean language sql immutable parallel safe as $$
   select state in ('queued', 'sending', 'unknown', 'undecided', 'executed') or state = 'accepted' and kind <> 'other'
 $$;
 --> statement-breakpoint
 -- The latest change of an operation, by which open_operations has it.
-create function tallyhook.changed_at(o tallyhook.operations) returns timestamptz
+create or replace function tallyhook.changed_at(o tallyhook.operations) returns timestamptz
 language sql immutable parallel safe as $$
   select coalesce(o.answered_at, o.sent_at, o.recorded_at)
 $$;
 --> statement-breakpoint
 -- What an operation counts for the daily limit of its key, and its hour: that in which it is sent, and infinity while it
 -- waits in the request queue. The last 25 hours are never less than the last 24 hours of writes.
-create function tallyhook.usage(o tallyhook.operations) returns numeric language sql immutable parallel safe as $$
+create or replace function tallyhook.usage(o tallyhook.operations) returns numeric language sql immutable parallel safe as $$
   select case when o.source = 'gateway' and o.outcome <> 'not_executed'
     then greatest(o.amount, 0) + greatest(o.fee_amount, 0) end
 $$;
 --> statement-breakpoint
-create function tallyhook.usage_hour(o tallyhook.operations) returns timestamptz language sql stable parallel safe as $$
+create or replace function tallyhook.usage_hour(o tallyhook.operations) returns timestamptz language sql stable parallel safe as $$
   select case o.state when 'queued' then 'infinity'
     else date_trunc('hour', coalesce(o.sent_at, o.recorded_at), 'UTC') end
 $$;
@@ -206,7 +206,7 @@ $$;
 --
 -- `locks` are names to lock before anything is read. `drafts` are events to record in the same statement, each if its
 -- operation reaches the state that it is about; what they say must be known before.
-create function tallyhook.move_operations(moves jsonb, locks text[], at timestamptz, drafts jsonb, shapes jsonb)
+create or replace function tallyhook.move_operations(moves jsonb, locks text[], at timestamptz, drafts jsonb, shapes jsonb)
 returns table (moved tallyhook.operations, from_state text, quarantine_reason text, deliveries int) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
 -- Planning each call costs more than executing it.

@@ -1,5 +1,5 @@
 -- Stable as `extract`, so that it is a part of the plans of its callers.
-create function tallyhook.epoch_ms(at timestamptz) returns float8 language sql stable parallel safe as $$
+create or replace function tallyhook.epoch_ms(at timestamptz) returns float8 language sql stable parallel safe as $$
   select (extract(epoch from at) * 1000)::float8
 $$;
 --> statement-breakpoint
@@ -13,7 +13,7 @@ $$;
 -- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. The health row
 -- of an endpoint is locked by a claim in order and by one under a rate, which so are one at a time. Other claims may
 -- run beside each other, since each of them takes only what no lease holds when it gets the row.
-create function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
+create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
   lease timestamptz, ordered_max int, deferred_until timestamptz)
 returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,
   resumes_at float8)
@@ -169,7 +169,7 @@ end $$;
 -- Stores the results of sends under the fences of their claims; returns the deliveries that changed. What has ended moves
 -- to `deliveries`, with the attempt that ended it if the whole of it is given. Attempts are always logged: what another
 -- claim has overtaken has a row of its own.
-create function tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamptz)
+create or replace function tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamptz)
 returns setof uuid language plpgsql set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_sort = off set plan_cache_mode = force_generic_plan as $$

@@ -20,7 +20,7 @@
 --   backdated: how many may have become known after observations that did not count them, or were taken back;
 --   open_since: when the first of them without an outcome was sent, undecided ones apart; executed_until: when the
 --   last executed one of them took effect; candidates: the first 13 of them
-create function tallyhook.expected_balance(account text, includes_before timestamptz, ended_at timestamptz,
+create or replace function tallyhook.expected_balance(account text, includes_before timestamptz, ended_at timestamptz,
   opens_at timestamptz)
 returns table (ledger numeric, version bigint, unposted numeric, late numeric, possible int, up numeric, down numeric,
   waiting int, unsure int, backdated int, open_since timestamptz, executed_until timestamptz, candidates jsonb)

@@ -1,7 +1,7 @@
 -- The body of an event as webhooks and the feed carry it, byte for byte the same at every call: a change of this
 -- function must leave the bodies of recorded events as they are. Null without its shape, which is inserted with it.
 -- In plpgsql, which plans it once in a session, and not in every statement that calls it.
-create function tallyhook.event_body(e tallyhook.events) returns text language plpgsql stable parallel safe as $$
+create or replace function tallyhook.event_body(e tallyhook.events) returns text language plpgsql stable parallel safe as $$
 begin return (
   select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
     || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
@@ -18,7 +18,7 @@ end $$;
 --> statement-breakpoint
 -- Whether an endpoint subscribes to an event. An `endpoint.test` goes to its own endpoint only; an endpoint receives no
 -- other event about itself.
-create function tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) returns boolean
+create or replace function tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) returns boolean
 language sql immutable parallel safe as $$
   select p.deleted_at is null and case
     when type = 'endpoint.test' then subject = 'endpoint:' || p.id
@@ -27,7 +27,7 @@ $$;
 --> statement-breakpoint
 -- The id of the delivery of an event to an endpoint: the time in the event's id and a hash of both, so making it again
 -- changes nothing. One expression, which is planned with the statement that calls it.
-create function tallyhook.delivery_id(event uuid, endpoint text) returns uuid language sql immutable parallel safe as $$
+create or replace function tallyhook.delivery_id(event uuid, endpoint text) returns uuid language sql immutable parallel safe as $$
   select overlay(overlay(substr(event::text, 1, 14) || '7' || substr(md5('evt_' || event || endpoint), 1, 18)
     placing '-8' from 19 for 0) placing '-' from 24 for 0)::uuid
 $$;
@@ -37,7 +37,7 @@ $$;
 -- A producer that numbers the events of a subject itself, under a lock of its own, gives `seq`. The other subjects are
 -- locked in the order of their names, so that concurrent producers cannot deadlock; those with their last event have no
 -- other producer.
-create function tallyhook.emit_events(at timestamptz, drafts jsonb, shapes jsonb)
+create or replace function tallyhook.emit_events(at timestamptz, drafts jsonb, shapes jsonb)
 returns table (event uuid, number bigint, made int) language plpgsql
 set search_path = pg_catalog, pg_temp
 -- Planning each call costs more than executing it.
@@ -90,13 +90,11 @@ begin
   select e.id, e.seq, (select count(*)::int from delivered) from e;
 end $$;
 --> statement-breakpoint
-insert into tallyhook.feed (name, last_seq) values ('events', 0);
---> statement-breakpoint
 -- Numbers committed events for the pull feed, of at most so many calls of emit_events; returns how many events. The row
 -- lock on the feed elects one daemon: another gets 0 at once, or waits. Until its transaction ends no other event is
 -- numbered, so an endpoint that is added in it gets every later event. Events that were recorded before an endpoint
 -- subscribed, by producers that may not have seen it, get their missing deliveries here.
-create function tallyhook.number_events(emits int, waits boolean) returns int language plpgsql
+create or replace function tallyhook.number_events(emits int, waits boolean) returns int language plpgsql
 set search_path = pg_catalog, pg_temp
 -- The planner would read whole tables, however large.
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
