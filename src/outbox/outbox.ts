@@ -1,8 +1,8 @@
 /**
  * The transactional outbox. `emit` runs in the producer's transaction, so a change, its event and
  * the event's deliveries are one commit: the function `emit_events` of
- * ../../drizzle/definitions/events.sql records both. The sequencer then numbers committed events for the
- * pull feed, without gaps in every order of commits.
+ * ../../drizzle/definitions/events.sql records both. The sequencer then numbers committed events
+ * for the pull feed, without gaps in every order of commits.
  */
 import { createHash } from 'node:crypto';
 import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';

@@ -1,7 +1,7 @@
 /**
  * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted with their events
- * (`emit_events` of ../../drizzle/definitions/events.sql) and sent by bounded passes (`runOnce`). A slow
- * or failing receiver does not delay the others, and no transaction is open during a send.
+ * (`emit_events` of ../../drizzle/definitions/events.sql) and sent by bounded passes (`runOnce`). A
+ * slow or failing receiver does not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';

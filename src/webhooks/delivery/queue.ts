@@ -1,7 +1,7 @@
 /**
  * SQL of the queue of pending deliveries. A claim and the examination of what is left are one
- * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which says
- * how it finds both.
+ * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which
+ * says how it finds both.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';

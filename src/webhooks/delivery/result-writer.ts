@@ -1,9 +1,8 @@
 /**
  * Stores the results of finished sends in groups; while one group commits, the next gathers. A
  * group of plain successes is one statement (`store_results` of
- * ../../../drizzle/definitions/deliveries.sql), and its commit does not wait for the disk: what a crash of
- * the database loses is sent again, as a claim is. The transaction of any other group also updates
- * the health of endpoints that fail, recover or are ordered, and emits the events about it. A group
+ * ../../../drizzle/definitions/deliveries.sql). The transaction of any other group also updates the
+ * health of endpoints that fail, recover or are ordered, and emits the events about it. A group
  * that cannot be stored is retried until its leases end; then its deliveries are sent again.
  *
  * Attempts are always logged; a delivery changes only for the holder of its latest claim (fencing
