@@ -50,7 +50,13 @@ interface NewSecrets {
   /** `whpk_…`; null without a new v1a key. */
   newPublicKey: string | null;
 }
-type Page = { after: string; limit: number; failing?: boolean | undefined };
+/** @param owner only the endpoints of this one */
+type Page = {
+  after: string;
+  limit: number;
+  failing?: boolean | undefined;
+  owner?: string | undefined;
+};
 
 const PUBLIC_KEYS_MAX = 1_000;
 
@@ -120,9 +126,9 @@ export function makeEndpoints(deps: EndpointsDeps) {
 
 async function list(
   { db, encryption, clock }: EndpointsDeps,
-  { after, limit, failing }: Page,
+  page: Page,
 ): Promise<EndpointWithHealth[]> {
-  const rows = await store.listEndpoints(db.orm, after, limit, failing);
+  const rows = await store.listEndpoints(db.orm, page);
   const ids = rows.map(({ id }) => id);
   const healths = await store.findHealths(db.orm, ids);
   const now = clock.now();
