@@ -145,11 +145,19 @@ async function create(
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
   const valid = validateInput(input, deps.rules);
-  if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
-    throw new Failure(
-      'conflict',
-      `the limit of ${settings.endpointsMax} endpoints is reached; delete one first`,
-    );
+  const [all, own] = await Promise.all([
+    store.countEndpoints(db.orm),
+    store.countEndpoints(db.orm, createdBy),
+  ]);
+  for (const [count, max, whose] of [
+    [all, settings.endpointsMax, ''],
+    [own, settings.endpointsPerOwner, ` of ${createdBy}`],
+  ] as const)
+    if (count >= max)
+      throw new Failure(
+        'conflict',
+        `the limit of ${max} endpoints${whose} is reached; delete one first`,
+      );
   const now = clock.now();
   const id = deps.ids.next('ep');
   const signing = valid.signing ?? [...SCHEMES];

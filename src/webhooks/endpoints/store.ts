@@ -101,8 +101,10 @@ function pageAfter(orm: Orm, { after, limit, failing, owner }: EndpointPage) {
   return rest.orderBy(asc(endpoints.id)).limit(limit);
 }
 
-export async function countEndpoints(orm: Orm): Promise<number> {
-  const rows = await orm.select({ n: count() }).from(endpoints).where(isLive);
+/** @param owner counts only those that it created */
+export async function countEndpoints(orm: Orm, owner?: string): Promise<number> {
+  const isOwn = owner === undefined ? undefined : eq(endpoints.createdBy, owner);
+  const rows = await orm.select({ n: count() }).from(endpoints).where(and(isLive, isOwn));
   return Number(rows[0]?.n ?? 0);
 }
 
