@@ -18,6 +18,7 @@ import { openingsOf } from '../../../src/ledger/openings.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
   listObservations,
+  listObservationsAround,
   listObservationsBefore,
   listUnprocessed,
   newestScan,
@@ -200,6 +201,7 @@ export const READS: Record<string, Read> = {
         before: { unchangedSince: middleAt, id: 'obs_1' },
         limit: 20,
       }),
+      listObservationsAround(db, `wallet:${USER}`, { from: middleAt, until: NOW, limit: 20 }),
     ]),
 
   'gateway: the pre-image': (db) => listLastRecords(db, ACCOUNTS),

@@ -175,6 +175,29 @@ describe('A drift', () => {
     expect(await rig.dueInMs({ kind: 'wallet', addr })).toBeGreaterThan(50_000);
   });
 
+  it('An undecided write keeps what people decide by, of each wallet that was observed', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.give(addr, 40n);
+    await rig.lose(id);
+    const other = await rig.give(addr, 9n);
+    await rig.lose(other);
+    for (let i = 0; i < 14; i++) await rig.observe(addr, 145n, 60_000);
+    expect(await rig.stateOf(id)).toBe('undecided');
+    expect(await rig.operation(id)).toMatchObject({
+      evidence: {
+        wallets: [
+          {
+            wallet: addr.toLowerCase(),
+            balance: '145',
+            without_open: '100',
+            if_executed: '40',
+            others: [{ operation_id: other, if_executed: '9' }],
+          },
+        ],
+      },
+    });
+  });
+
   it('A drift beside an unknown write has bounds until the write is undecided', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.give(addr, 30n);

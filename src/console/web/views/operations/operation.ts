@@ -37,7 +37,7 @@ export default function OperationView({ ids }: ViewProps) {
       <${Card} title="What happened"><${Timeline} operation=${data} path=${path} /><//>
     </div>
     <${Card} title="Evidence">
-      ${evidenceWords(data.state, data.evidence).map((text) => html`<p>${text}</p>`)}
+      ${evidenceWords(data.state, data.evidence, data.pre_image).map((text) => html`<p>${text}</p>`)}
       <details>
         <summary>All of it, as stored</summary>
         <pre>${storedText(data)}</pre>
@@ -128,7 +128,9 @@ function Actions({
     <p>
       ${
         state === 'undecided'
-          ? 'The evidence decides nothing. Look it up at the service, then propose the outcome.'
+          ? 'The evidence decides nothing. Look it up at the service, then propose the outcome. ' +
+            'Executed posts its amounts in the ledger, not executed posts nothing; what a wallet ' +
+            'then holds beyond its ledger is recorded as a drift.'
           : 'If the service shows another outcome for certain, propose that one.'
       }
     </p>
