@@ -350,14 +350,13 @@ export async function listObservationsAround(
 ): Promise<StoredObservation[]> {
   const { sql } = db;
   return sql<StoredObservation[]>`
-    select ${observationColumns(sql)} from (
-      (select * from tallyhook.observations
-        where target = ${target} and started_at < ${isoText(from)}
-        order by started_at desc, id desc limit 1)
-      union all
-      (select * from tallyhook.observations
-        where target = ${target} and started_at >= ${isoText(from)}
-          and started_at <= ${isoText(until)}
-        order by started_at, id limit ${limit})) o
-    order by o.started_at, id`;
+    (select ${observationColumns(sql)} from tallyhook.observations o
+      where target = ${target} and o.started_at < ${isoText(from)}
+      order by o.started_at desc, id desc limit 1)
+    union all
+    (select ${observationColumns(sql)} from tallyhook.observations o
+      where target = ${target} and o.started_at >= ${isoText(from)}
+        and o.started_at <= ${isoText(until)}
+      order by o.started_at, id limit ${limit})
+    order by "unchangedSince", id`;
 }

@@ -61,8 +61,14 @@ export function causeWords(cause: string): unknown {
     : (FAULT_WORDS[cause] ?? cause);
 }
 
-/** @param before the pre-image of the operation */
-export function evidenceWords(state: string, stored: unknown, before: unknown): unknown[] {
+/** Of an operation, as the API shows it. */
+interface Told {
+  state: string;
+  evidence: unknown;
+  pre_image: unknown;
+}
+
+export function evidenceWords({ state, evidence, pre_image: before }: Told): unknown[] {
   const {
     wallets = [],
     basis = '',
@@ -71,7 +77,7 @@ export function evidenceWords(state: string, stored: unknown, before: unknown): 
     indicated,
     explanations,
     ...found
-  } = (stored ?? {}) as Evidence;
+  } = (evidence ?? {}) as Evidence;
   const drifts = [found.drift, found.drifts].flat().filter((id) => id !== undefined);
   const lines: unknown[] = [
     BASES[basis] && `How it is known: ${BASES[basis]}.`,
@@ -126,7 +132,8 @@ function heldWords(held: Held, { wallets = [] }: Before) {
     lines.push(
       html`Open as well:${others.map(
         ({ operation_id: id, if_executed: its }) =>
-          html` <${Amount} of=${its} signed /> by <${Code} text=${id} href=${`/operations/${id}`} />`,
+          html` <${Amount} of=${its} signed /> by${' '}
+          <${Code} text=${id} href=${`/operations/${id}`} />`,
       )}.`,
     );
   return lines;
