@@ -89,6 +89,26 @@ create table tallyhook.clock (
   ends_at timestamp(3) with time zone not null,
   highest_at timestamp(3) with time zone not null
 );
+create table tallyhook.consumed_events (
+  consumer_id text not null,
+  seq bigint not null,
+  event_id uuid not null,
+  recorded_at timestamp(3) with time zone not null,
+  subject text not null,
+  handed_out integer not null default 0,
+  lease_until timestamp(3) with time zone
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.consumers (
+  id text not null,
+  name text not null,
+  event_types text[] not null,
+  redeliver_after_s integer not null,
+  created_by text not null,
+  created_at timestamp(3) with time zone not null,
+  seeks integer not null default 0,
+  missed bigint not null default 0,
+  read_to bigint not null
+);
 create table tallyhook.daemons (
   id text not null,
   started_at timestamp(3) with time zone not null,
@@ -787,6 +807,9 @@ alter table tallyhook.chain add constraint chain_pkey PRIMARY KEY (batch_id);
 alter table tallyhook.chained_rows add constraint chained_rows_batch_id_source_pk PRIMARY KEY (batch_id, source);
 alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
+alter table tallyhook.consumed_events add constraint consumed_events_consumer_id_consumers_id_fk FOREIGN KEY (consumer_id) REFERENCES tallyhook.consumers(id) ON DELETE CASCADE;
+alter table tallyhook.consumed_events add constraint consumed_events_consumer_id_seq_pk PRIMARY KEY (consumer_id, seq);
+alter table tallyhook.consumers add constraint consumers_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_at_pk PRIMARY KEY (account_id, at);
@@ -927,6 +950,8 @@ CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
 CREATE UNIQUE INDEX approvals_once ON tallyhook.approvals USING btree (subject, n, tallyhook.owner_key(owner));
 CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
 CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
+CREATE INDEX consumed_events_by_subject ON tallyhook.consumed_events USING btree (consumer_id, subject);
+CREATE UNIQUE INDEX consumers_by_name ON tallyhook.consumers USING btree (created_by, name);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
 CREATE INDEX deliveries_failed ON ONLY tallyhook.deliveries USING btree (state, id) WHERE (state = ANY (ARRAY['exhausted'::text, 'cancelled'::text]));
 CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
@@ -2059,6 +2084,8 @@ grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer
 grant select on tallyhook.chain to tallyhook_writer;
 grant select on tallyhook.chained_rows to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.consumed_events to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.consumers to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.day_balances to tallyhook_writer;
 grant insert, select on tallyhook.day_ends to tallyhook_writer;

@@ -13,6 +13,12 @@ import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 
 export {
+  type ConsumerLag,
+  type Consumers,
+  findConsumerLag,
+  makeConsumers,
+} from './consumers/consumers.ts';
+export {
   cursorBefore,
   type FeedPage,
   findEvent,

@@ -42,6 +42,7 @@ export const TAGS = {
   ledger: 'Accounts, transactions and balances of the double-entry ledger',
   drifts: 'Differences between ledger and service that nothing explains, and how they end',
   events: 'What happened: the pull feed, and the bodies that webhooks carry',
+  consumers: 'Named positions in the feed, kept for those who pull',
   endpoints: 'Receivers of webhooks',
   deliveries: 'Events sent to endpoints, each attempt, and replays',
   reports: 'Reconciliation reports and their files',
