@@ -136,7 +136,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addTokens(router, { db });
   addLedger(router, { db });
   addDrifts(router, { db, clock, drifts, wake });
-  addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
+  addEvents(router, { db, webhooks, nextEvent, stopping, feedWaitMaxMs });
   addConsumers(router, { consumers, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { db, clock, webhooks });
   addDeliveries(router, { webhooks });

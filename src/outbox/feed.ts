@@ -89,7 +89,7 @@ function pageOf(rows: FeedPage['rows'], complete: boolean, newest: bigint): Feed
 }
 
 /** Ids run ahead of a clock that stepped back, by no more than it is slewed. */
-const AROUND_MS = 3_600_000;
+export const AROUND_MS = 3_600_000;
 
 /** The body of an event as webhooks carry it; undefined when there is none, or it is pruned. */
 export async function findEvent(db: Db, id: string): Promise<string | undefined> {

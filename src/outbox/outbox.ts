@@ -26,6 +26,14 @@ export {
   readFeed,
 } from './feed.ts';
 export { logIncidents } from './incidents.ts';
+export {
+  findTombstone,
+  REMOVED_SHAPE,
+  readAged,
+  removeBodies,
+  removedAtOf,
+  type StoredEvent,
+} from './removal.ts';
 export { hasUnnumbered, hasUnsearched, lastNumber } from './waiting.ts';
 
 export interface Outbox {

@@ -18,7 +18,7 @@ const sql = (strings: TemplateStringsArray, ...values: string[]) =>
 /** One pass of housekeeping. */
 async function keepHouse(at = rig.clock.now()): Promise<void> {
   const { webhooks, database } = rig;
-  const config = { database: { retention_days: KEEP } } as Parameters<
+  const config = { database: { retention_days: KEEP, body_retention_days: {} } } as Parameters<
     typeof housekeepingWorker
   >[0]['config'];
   const worker = housekeepingWorker({ config, db: database.db, webhooks });

@@ -352,6 +352,7 @@ function operationIdOf({ method, path }: RouteConfig, { shape }: z.ZodObject): s
   if (isMany) names.push('many');
   else if (isList && words.length === 1) names.push('list');
   else if (parts.at(-1)?.startsWith('{')) names.push(VERBS[method] ?? method);
+  else if (method === 'delete') names.push('delete');
   else if (words.length === 1 && method === 'get') names.push('show');
   else if (isCollection && method === 'post') names.push('create');
   return names.join('_');

@@ -51,7 +51,7 @@ interface Deps {
   observer: Pick<Observer, 'runOnce' | 'probeOnce' | 'sampleMinute'>;
   reconciler: Reconciler;
   alerts: Alerts;
-  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted'>;
+  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted' | 'removeOldBodies'>;
   daemon: Daemon;
   outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;

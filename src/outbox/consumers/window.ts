@@ -28,7 +28,7 @@ interface Consumer {
 /** Bodies of one pull, in bytes; the last one may exceed it. */
 const PULL_BYTES_MAX = 4_194_304;
 /** Numbers of the feed that one transaction reads. */
-const READ_MAX = 10_000n;
+const READ_MAX = 4_000n;
 
 /** @throws Failure `not_found` */
 export async function lockConsumer({ sql }: Tx, id: string): Promise<Consumer> {

@@ -10,14 +10,20 @@ import { monotonicMs } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
 import { cursorBefore, type FeedPage, findEvent, makeTail } from '../../../outbox/outbox.ts';
-import { bodyOf, event, eventTypes, exampleOfEvent } from '../../../resources/delivery/event.ts';
+import {
+  bodyOf,
+  event,
+  eventTypes,
+  exampleOfEvent,
+  removedBody,
+} from '../../../resources/delivery/event.ts';
 import { EVENT_TYPES, EVENTS, isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { IDLE_MS, streamHeaders } from '../../http/line-stream.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
-import { schemaOf } from '../../http/schemas.ts';
+import { idInput, schemaOf } from '../../http/schemas.ts';
 
 const TYPES_MAX = 50;
 
@@ -78,7 +84,7 @@ const base = { method: 'get', tag: 'events', scope: 'read' } as const;
 
 export function addEvents(
   router: Router,
-  deps: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
+  deps: Pick<ApiDeps, 'db' | 'webhooks' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
 ): void {
   const tail = makeTail(deps);
   router.raw({
@@ -132,6 +138,22 @@ export function addEvents(
       if (body === undefined) throw new Failure('not_found', `no stored event ${id}`);
       return reply(c, body);
     },
+  });
+  router.answer({
+    ...base,
+    method: 'delete',
+    path: '/api/events/{id}/body',
+    scope: 'admin',
+    summary: 'Remove the body of an event for good',
+    description:
+      'The event keeps its id, type, time and numbers; its `data` are `body_removed_at`, ' +
+      '`body_sha256` and `subject_seq` from then on, here, in the feed and for consumers. ' +
+      'Deliveries that still wait for it are cancelled, and a replay sends it no more. What was ' +
+      'sent before is with its receivers.',
+    request: z.object({ params: z.object({ id: idInput('evt') }) }),
+    response: 'What is left of it',
+    answer: removedBody,
+    handle: ({ params: { id } }) => deps.webhooks.removeBody(id),
   });
   const data = EVENT_TYPES.map((type) => {
     const { description } = EVENTS[type];
