@@ -8,6 +8,8 @@ import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 
+type Webhooks = Record<string, unknown>;
+
 const HUGE = '9007199254740993000000000001';
 const api = useApi();
 
@@ -219,12 +221,17 @@ it('The body of an event is removed for good by an admin, which the audit has', 
   ]);
 });
 
-it('Every event type is listed with a schema and a valid example', async () => {
+it('Every event type is listed with its first version, an open schema and a valid example', async () => {
   const { body } = await api.call('GET', '/api/event-types');
   expect(body.data.map(({ type }) => type)).toEqual(EVENT_TYPES);
   const { webhooks } = (await api.call('GET', '/api/openapi.json')).body;
   expect(Object.keys(webhooks as object)).toEqual(EVENT_TYPES);
-  for (const [n, { type, schema, example }] of body.data.entries()) {
+  for (const [n, { type, since, schema, example }] of body.data.entries()) {
+    expect(since).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(JSON.stringify(schema)).not.toContain('"additionalProperties":false');
+    expect((webhooks as Webhooks)[String(type)]).toMatchObject({
+      post: { requestBody: { content: { 'application/json': { example } } } },
+    });
     const { data, ...envelope } = bodyOf(EVENT_TYPES[n] ?? 'endpoint.test');
     const strict = schemaOf({ fields: envelope })
       .extend({ data: schemaOf({ fields: data.fields ?? {} }).strict() })

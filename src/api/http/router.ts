@@ -214,17 +214,22 @@ export function makeRouter(routerDeps: RouterDeps) {
       ),
     );
   }
-  /** Documents what a receiver of webhooks gets. */
-  function webhook(name: string, summary: string, schema: z.ZodType): void {
+  /** Documents what a receiver of webhooks gets. @param more the first version that has it */
+  function webhook(
+    name: string,
+    summary: string,
+    schema: z.ZodType,
+    { since, example }: { since: string; example: object },
+  ): void {
     deps.app.openAPIRegistry.registerWebhook({
       method: 'post',
       path: name,
       operationId: `receive_${name.replace('.', '_')}`,
       tags: ['events'],
       summary,
-      description: 'Signed as Standard Webhooks says; the signature replaces a key.',
+      description: `Since ${since}. Signed by Standard Webhooks; the signature replaces a key.`,
       security: [],
-      request: { body: { required: true, content: { 'application/json': { schema } } } },
+      request: { body: { required: true, content: { 'application/json': { schema, example } } } },
       responses: {
         '2XX': {
           description: 'The receiver has it, even if the body of its answer is late or cut',

@@ -49,7 +49,8 @@ export const eventTypes = resource('EventTypes', {
     object({
       type: oneOf(EVENT_TYPES),
       description: text(),
-      schema: json('JSON Schema of the body'),
+      since: text('The first version of the daemon that has it'),
+      schema: json('JSON Schema of the body; later versions may add members'),
       example: object(event),
     }),
   ),

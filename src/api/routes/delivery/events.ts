@@ -155,22 +155,28 @@ export function addEvents(
     answer: removedBody,
     handle: ({ params: { id } }) => deps.webhooks.removeBody(id),
   });
-  const data = EVENT_TYPES.map((type) => {
-    const { description } = EVENTS[type];
-    const body = schemaOf({ fields: bodyOf(type) });
-    router.webhook(type, description, body);
-    const schema = z.toJSONSchema(body) as Json;
-    return { type, description, schema, example: exampleOfEvent(type) };
-  });
+  const data = catalogue();
+  for (const { type, description, since, example } of data)
+    router.webhook(type, description, schemaOf({ fields: bodyOf(type) }), { since, example });
   router.add({
     ...base,
     path: '/api/event-types',
-    summary: 'List event types with a description, a JSON Schema and an example',
+    summary: 'List event types with their first version, a JSON Schema and an example',
     request: z.object({}),
     response: 'All event types',
     ownOnly: true,
     schema: schemaOf(eventTypes),
     handle: () => ({ data }),
+  });
+}
+
+/** What receivers may rely on: every type of event with the schema of its body. */
+export function catalogue() {
+  return EVENT_TYPES.map((type) => {
+    const { description, since } = EVENTS[type];
+    // As what is read: further members are allowed.
+    const schema = z.toJSONSchema(schemaOf({ fields: bodyOf(type) }), { io: 'input' }) as Json;
+    return { type, description, since, schema, example: exampleOfEvent(type) };
   });
 }
 
