@@ -9,7 +9,7 @@ import { connect, type Db } from '../../src/db/connect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { findEvent } from '../../src/outbox/outbox.ts';
+import { findEvent, findTombstone, removeBodies } from '../../src/outbox/outbox.ts';
 import { runCommand } from '../harness/command.ts';
 import { useFolder } from '../harness/folder.ts';
 import {
@@ -126,4 +126,27 @@ it('What was acknowledged is not read again, and an event is published once', as
   const ids = changes.flatMap(({ table, row }) => (table === 'events' ? [`evt_${row.id}`] : []));
   expect(ids.at(-1)).toBe(event?.id);
   expect(new Set(ids).size).toBe(ids.length);
+});
+
+it('The removal of a body is an update, from which a reader makes what is left', async () => {
+  const { emit } = openOutbox(writer, systemClock);
+  const [event] = await emit('removed');
+  await readSlot('third');
+  const now = systemClock.now();
+  await writer.begin(async (tx) => {
+    const stored = await findTombstone(tx, event?.id ?? '');
+    await removeBodies(tx, stored ? [stored] : [], now);
+  });
+  const changes = await readSlot('fourth');
+  const [shape, change, ...others] = changes;
+  expect([shape?.table, change?.kind, change?.row.id, others]).toEqual([
+    'event_shapes',
+    'update',
+    event?.id.slice(4),
+    [],
+  ]);
+  const names = (shape?.row.names ?? '').slice(1, -1).split(',');
+  const stored = JSON.parse((await findEvent(writer, event?.id ?? '')) ?? '{}');
+  expect(change && bodyOf(change, names)).toEqual(stored.data);
+  expect(stored.data).toMatchObject({ body_removed_at: new Date(now).toISOString() });
 });

@@ -241,6 +241,17 @@ it('A consumer from the oldest event gets all; names are unique to an owner, who
   await expect(consumers.deleteConsumer(other.id)).rejects.toMatchObject({ code: 'not_found' });
 });
 
+it('An owner who creates many consumers at once has 100 of them', async () => {
+  const input = { eventTypes: ['*'], redeliverAfterS: 60, from: 'latest' };
+  const names = Array.from({ length: 110 }, (_, n) => `at-once-${n}`);
+  const made = await Promise.allSettled(
+    names.map((name) => consumers.createConsumer({ ...input, name }, 'zoe')),
+  );
+  expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
+  const page = { owner: 'zoe', after: '', limit: 200 };
+  expect(await consumers.listConsumers(page)).toHaveLength(100);
+});
+
 it('Behind retention a pull is refused with a count until a seek, and what was read is counted', async () => {
   await database.owner.sql`delete from tallyhook.consumers`;
   const [unread, unacknowledged] = [await make(), await make()];

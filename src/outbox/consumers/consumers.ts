@@ -125,6 +125,9 @@ async function insert(
   },
 ): Promise<void> {
   const position = await parsePosition({ sql, ...tx }, from);
+  // Those of one owner are counted one after the other.
+  const turn = `tallyhook consumers of ${owner}`;
+  await sql`select pg_advisory_xact_lock(hashtextextended(${turn}, 0))`;
   const [{ others = 0 } = {}] = await sql<{ others: number }[]>`
     select count(*)::int as others from tallyhook.consumers where created_by = ${owner}`;
   if (others >= CONSUMERS_MAX)
