@@ -35,6 +35,10 @@ begin
   returning e.id, e.recorded_at;
 end $$;
 --> statement-breakpoint
+revoke execute on function tallyhook.remove_bodies from public;
+--> statement-breakpoint
+grant execute on function tallyhook.remove_bodies to tallyhook_writer;
+--> statement-breakpoint
 -- Whether an endpoint subscribes to an event. An `endpoint.test` goes to its own endpoint only; an endpoint receives no
 -- other event about itself.
 create or replace function tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) returns boolean
@@ -174,8 +178,8 @@ begin
   return found;
 end $$;
 --> statement-breakpoint
-revoke execute on function tallyhook.event_body, tallyhook.remove_bodies, tallyhook.is_subscribed, tallyhook.delivery_id,
+revoke execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id,
   tallyhook.emit_events, tallyhook.number_events from public;
 --> statement-breakpoint
-grant execute on function tallyhook.event_body, tallyhook.remove_bodies, tallyhook.is_subscribed, tallyhook.delivery_id,
+grant execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id,
   tallyhook.emit_events, tallyhook.number_events to tallyhook_writer;
