@@ -114,6 +114,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const NO_TYPES = { types: [], limit: 100 };
 const NEVER = new AbortController().signal;
+let pulls = 0;
 const consumersOf = (db: Db) => {
   const clock = manualClock(NOW);
   return makeConsumers({ db, clock, ids: makeIds(clock, systemRandom) });
@@ -190,7 +191,8 @@ export const READS: Record<string, Read> = {
     readFeed(db, { cursor: `${txLogNo}`, ...NO_TYPES }),
   'consumers: a pull': async (db, { txLogNo }) => {
     const consumers = consumersOf(db);
-    const input = { name: 'c', eventTypes: ['*'], redeliverAfterS: 60, from: `${txLogNo}` };
+    const name = `c${pulls++}`;
+    const input = { name, eventTypes: ['*'], redeliverAfterS: 60, from: `${txLogNo}` };
     const { id } = await consumers.createConsumer(input, 'ann');
     const request = { waitMs: 0, nextEvent: async () => {}, aborted: NEVER };
     await consumers.pull(id, { ...request, limit: 100 });
