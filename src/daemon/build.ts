@@ -31,7 +31,7 @@ import {
   makeOperations,
   makeReportedOperations,
 } from '../operations/operations.ts';
-import { makeOutbox, type OwnOutbox } from '../outbox/outbox.ts';
+import { makeConsumers, makeOutbox, type OwnOutbox } from '../outbox/outbox.ts';
 import {
   feeRuleAnnouncement,
   makeAlerts,
@@ -271,6 +271,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   return {
     outbox,
     webhooks,
+    consumers: makeConsumers(people),
     operations,
     decisions,
     drifts,

@@ -74,6 +74,19 @@ describe('The opening of a wallet', () => {
   });
 });
 
+it('A changed status of a wallet is announced with the one before', async () => {
+  const addr = await rig.opened(100n);
+  rig.clock.advance(2_000);
+  await rig.put({ kind: 'wallet', addr }, 'seen', { addr, balance: 100n, status: 3 });
+  await rig.process();
+  const [, changed, ...others] = await rig.eventsOf(addr);
+  expect(others).toEqual([]);
+  expect(changed).toMatchObject({
+    type: 'wallet.status_changed',
+    data: { addr, previous: { status: 1 }, current: { balance: '100', status: 3 } },
+  });
+});
+
 describe('A drift', () => {
   it('A drift is suspected by one observation, opened by the next, and announced once', async () => {
     const addr = await rig.opened(100n);
