@@ -125,6 +125,7 @@ begin
     join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id;
     select json_agg(json_build_object('endpointId', p.id, 'url', p.url, 'signing', p.signing,
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
+      'retrySchedule', p.retry_schedule, 'timeoutMs', p.timeout_ms, 'maxInFlight', p.max_in_flight,
       'ordered', p.ordering = 'subject', 'consecutiveFailures', h.consecutive_failures,
       'lastSuccessAt', tallyhook.epoch_ms(h.last_success_at), 'enabledAt', tallyhook.epoch_ms(p.state_at)))
     into endpoints
@@ -142,7 +143,7 @@ begin
       where d.endpoint_id > a.endpoint_id order by d.endpoint_id limit 1) n
   ), page as materialized (
     select a.endpoint_id as uuid, p.id, p.url, case when p.deleted_at is null then p.state else 'deleted' end as state,
-      p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until, h.consecutive_failures,
+      p.ordering = 'subject' as ordered, p.rate_per_s, p.max_in_flight, p.skip_before, h.rate_used_until, h.consecutive_failures,
       case when h.paused_until > at then h.paused_until end as paused_until
     from (select endpoint_id from (
         select endpoint_id from pending union all select unnest(served)) x limit page_max) a
@@ -153,7 +154,7 @@ begin
     tallyhook.epoch_ms(min(e.paused_until) filter (where e.state = 'enabled')),
     (count(*) filter (where e.state = 'disabled' or e.paused_until is not null))::int,
     json_agg(json_build_object('endpointId', e.id, 'url', e.url, 'state', e.state, 'ordered', e.ordered,
-      'ratePerS', e.rate_per_s, 'rateUsedUntil', tallyhook.epoch_ms(e.rate_used_until),
+      'ratePerS', e.rate_per_s, 'maxInFlight', e.max_in_flight, 'rateUsedUntil', tallyhook.epoch_ms(e.rate_used_until),
       'consecutiveFailures', e.consecutive_failures, 'skipBefore', tallyhook.epoch_ms(e.skip_before),
       'firstDueAt', tallyhook.epoch_ms(f.due_at)))
       filter (where e.state = 'deleted' or e.skip_before is not null or e.state = 'enabled' and e.paused_until is null)

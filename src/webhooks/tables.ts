@@ -16,32 +16,46 @@ import {
   uuid,
 } from '../db/drizzle.ts';
 
-export const endpoints = tallyhook.table('endpoints', {
-  id: text().primaryKey(),
-  url: text().notNull(),
-  description: text(),
-  /** Exact types, `group.*` or `*`. */
-  eventTypes: text('event_types').array().notNull(),
-  /** none or subject: at most one delivery in flight per subject, in order. */
-  ordering: text().notNull(),
-  signing: text().array().notNull(),
-  /** The signing keys, newest first, each with its expiry. */
-  encryptedSecrets: text('encrypted_secrets').notNull(),
-  encryptedHeaders: text('encrypted_headers'),
-  publicKey: text('public_key'),
-  ratePerS: doublePrecision('rate_per_s'),
-  state: text().notNull(),
-  /** gone, failing, requested or deleted. */
-  stateReason: text('state_reason'),
-  stateAt: instant('state_at').notNull(),
-  /** When it was created or its types were changed. */
-  subscribedAt: instant('subscribed_at').notNull(),
-  /** Pending deliveries of events from before are to be cancelled. */
-  skipBefore: instant('skip_before'),
-  createdBy: text('created_by').notNull(),
-  createdAt: instant('created_at').notNull(),
-  deletedAt: instant('deleted_at'),
-});
+export const endpoints = tallyhook.table(
+  'endpoints',
+  {
+    id: text().primaryKey(),
+    url: text().notNull(),
+    description: text(),
+    /** Exact types, `group.*` or `*`. */
+    eventTypes: text('event_types').array().notNull(),
+    /** A query over the body of events; null for all of its types. */
+    filter: json(),
+    /** none or subject: at most one delivery in flight per subject, in order. */
+    ordering: text().notNull(),
+    signing: text().array().notNull(),
+    /** The signing keys, newest first, each with its expiry. */
+    encryptedSecrets: text('encrypted_secrets').notNull(),
+    encryptedHeaders: text('encrypted_headers'),
+    publicKey: text('public_key'),
+    ratePerS: doublePrecision('rate_per_s'),
+    /** The waits before its retries, in seconds; null for the common schedule. */
+    retrySchedule: integer('retry_schedule').array(),
+    /** Null for the setting; a longer one counts as the setting. */
+    timeoutMs: integer('timeout_ms'),
+    /** Null for the setting; a larger one counts as the setting. */
+    maxInFlight: integer('max_in_flight'),
+    state: text().notNull(),
+    /** gone, failing, requested or deleted. */
+    stateReason: text('state_reason'),
+    stateAt: instant('state_at').notNull(),
+    /** When it was created, or its types or its filter were changed. */
+    subscribedAt: instant('subscribed_at').notNull(),
+    /** Pending deliveries of events from before are to be cancelled. */
+    skipBefore: instant('skip_before'),
+    createdBy: text('created_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+    deletedAt: instant('deleted_at'),
+  },
+  (t) => [
+    index('endpoints_filtered').on(t.id).where(sql`filter is not null and deleted_at is null`),
+  ],
+);
 
 /** Separate from `endpoints`, because it changes with every group of attempts. */
 export const endpointHealth = tallyhook.table('endpoint_health', {
@@ -55,6 +69,8 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
   lastSuccessAt: instant('last_success_at'),
   /** The endpoint's rate is used up until this (GCRA). */
   rateUsedUntil: instant('rate_used_until'),
+  /** Its first due delivery is sent in spite of the pause: a person asked for it. */
+  probeRequested: boolean('probe_requested').notNull().default(false),
 });
 
 /**

@@ -240,7 +240,8 @@ export class Dispatcher {
     const { delivery, endpoint } = job;
     try {
       const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
-      const request = requests.build(endpoint, event, startedAt);
+      const built = requests.build(endpoint, event, startedAt);
+      const request = { ...built, deadlineMs: endpoint.timeoutMs ?? undefined };
       const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
       const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
         const ended = await client.post(request);

@@ -16,6 +16,8 @@ export interface ActiveEndpoint {
   ordered: boolean;
   ratePerS: number | null;
   rateUsedUntil: Instant | null;
+  /** Its own bound of attempts in flight. */
+  maxInFlight: number | null;
   consecutiveFailures: number;
   /** Its deliveries from before are still to be cancelled. */
   skipBefore: Instant | null;
@@ -67,6 +69,10 @@ export interface ClaimedEndpoint {
   signing: string[];
   encryptedSecrets: string;
   encryptedHeaders: string | null;
+  /** Its own waits before retries in seconds, its own timeout and bound of attempts in flight. */
+  retrySchedule: number[] | null;
+  timeoutMs: number | null;
+  maxInFlight: number | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;

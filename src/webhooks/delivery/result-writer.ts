@@ -20,7 +20,12 @@ import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/even
 import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
 import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { ATTEMPT_RESULTS, type AttemptResult, evaluateAttempt } from './attempt-result.ts';
+import {
+  ATTEMPT_RESULTS,
+  type AttemptResult,
+  evaluateAttempt,
+  ownPolicy,
+} from './attempt-result.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
 import { type Job, planByIndex } from './queue.ts';
 
@@ -157,7 +162,8 @@ export class ResultWriter {
     // A delivery that was held has its whole time from when its endpoint was enabled.
     const queuedAt = Math.max(delivery.queuedAt, endpoint.enabledAt);
     const queued = { ...delivery, queuedAt };
-    const result = evaluateAttempt(response, queued, settings.retry, endedAt, random);
+    const policy = ownPolicy(settings.retry, endpoint.retrySchedule);
+    const result = evaluateAttempt(response, queued, policy, endedAt, random);
     const { kind, dueAt, scheduleStep } = result;
     const attempt = {
       n: delivery.attempts + 1,

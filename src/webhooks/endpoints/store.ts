@@ -1,5 +1,5 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
-import type { Orm, Queryable, Tx } from '../../db/connect.ts';
+import { asJson, type Orm, type Queryable, type Tx } from '../../db/connect.ts';
 import {
   and,
   asc,
@@ -13,6 +13,7 @@ import {
   or,
 } from '../../db/drizzle.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
 
@@ -22,6 +23,7 @@ const { deletedAt: _deletedAt, ...COLUMNS } = getTableColumns(endpoints);
 const {
   endpointId: _id,
   rateUsedUntil: _rate,
+  probeRequested: _probe,
   ...HEALTH_COLUMNS
 } = getTableColumns(endpointHealth);
 
@@ -76,6 +78,19 @@ export async function countFailing({ orm }: Pick<Queryable, 'orm'>): Promise<num
   const query = orm.select({ n: count() }).from(endpoints);
   const rows = await query.where(and(isLive, isFailing(orm)));
   return Number(rows[0]?.n ?? 0);
+}
+
+/** Whether the body of an event passes a filter, as where deliveries are made. */
+export async function passesFilter(
+  { sql }: Queryable,
+  body: string,
+  filter: Json,
+): Promise<boolean> {
+  const rows = await sql<{ passes: boolean }[]>`
+    select coalesce(
+      tallyhook.matches_filter(tallyhook.document_of(${body}), ${asJson(filter)}::jsonb), true)
+      as passes`;
+  return rows[0]?.passes === true;
 }
 
 /** The endpoints that are not deleted, by state. */

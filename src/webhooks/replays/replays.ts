@@ -280,13 +280,16 @@ function eventsOf(
     order by recorded_at, id limit ${limit}`;
 }
 
-/** The deliveries of those events of the page that the endpoint subscribes to. */
+/** The deliveries of the page's events to which it subscribes and that pass its filter. */
 function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
   return db.sql`
     select e.recorded_at, e.id, e.type, e.subject, e.subject_seq,
       tallyhook.delivery_id(e.id, p.id) as delivery_id
     from page e join tallyhook.endpoints p
       on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
-    where ${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
-      && ${types}::text[]`;
+    where (${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
+      && ${types}::text[])
+      and (p.filter is null or (
+        select tallyhook.passes_filter(v, p.filter) from tallyhook.events v
+        where v.recorded_at = e.recorded_at and v.id = e.id))`;
 }
