@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
 import { type Json, parseJson } from '../../../kernel/json.ts';
-import type { Caller } from '../../../keys/keys.ts';
+import { type Caller, onlyOwnOf } from '../../../keys/keys.ts';
 import { endpointActivity } from '../../../resources/admin/activity.ts';
 import {
   changedEndpoint,
@@ -100,8 +100,10 @@ export function addEndpoints(
     request: z.object({ query }),
     items: endpointDetail,
     parsePosition: idPosition('ep'),
+    ownOnly: true,
     async list({ query: { failing } }, { after = '', limit }, caller) {
-      const rows = await webhooks.listEndpoints({ after, limit, failing });
+      const owner = onlyOwnOf(caller);
+      const rows = await webhooks.listEndpoints({ after, limit, failing, owner });
       return rows.map((row) => visible(row, caller));
     },
     position: ({ id }) => id,
@@ -114,7 +116,9 @@ export function addEndpoints(
     request,
     response: 'The endpoint',
     answer: endpointDetail,
+    ownOnly: true,
     async handle({ params }, caller) {
+      await requireSeen(webhooks, params.id, caller);
       return visible(await webhooks.getEndpoint(params.id), caller);
     },
   });
@@ -128,6 +132,7 @@ export function addEndpoints(
     status: 201,
     response: 'The endpoint with its secret',
     answer: endpointWithKeys,
+    ownOnly: true,
     async handle({ body: { url, ...rest } }, { owner }) {
       const { endpoint, ...keys } = await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner);
       return { ...endpoint, ...keys };
@@ -141,6 +146,7 @@ export function addEndpoints(
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,
+    ownOnly: true,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const { endpoint, ...more } = await webhooks.updateEndpoint(params.id, inputOf(body));
@@ -153,6 +159,7 @@ export function addEndpoints(
     summary: 'Delete an endpoint and cancel its pending deliveries',
     request,
     response: 'The endpoint is deleted',
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       await webhooks.deleteEndpoint(params.id);
@@ -167,7 +174,9 @@ export function addEndpoints(
     request: z.object({ params, query: rangeQuery }),
     response: 'Counts and durations in steps of time',
     answer: endpointActivity,
-    async handle({ params: { id }, query: { range } }) {
+    ownOnly: true,
+    async handle({ params: { id }, query: { range } }, caller) {
+      await requireSeen(webhooks, id, caller);
       await webhooks.getEndpoint(id);
       const { stepMs, ...steps } = stepsOf(range, clock.now());
       return { ...steps, attempts: await listAttemptActivity(db, steps.since, stepMs, id) };
@@ -185,6 +194,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: rotation }),
     response: 'The endpoint with its new secret',
     answer: endpointWithKeys,
+    ownOnly: true,
     async handle({ params, body: { overlap_s } }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
@@ -201,6 +211,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     status: 202,
     response: 'The id of the event',
     schema: z.object({ event_id: z.string() }),
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return { event_id: (await webhooks.sendTest(params.id)).eventId };
@@ -214,6 +225,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: filterTesting }),
     response: 'Whether it lets the event pass',
     answer: filterTest,
+    ownOnly: true,
     async handle({ params, body: { filter, event_id: eventId, type } }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const test = { filter: filter as Json | undefined, eventId, type };
@@ -232,6 +244,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: enabling }),
     response: 'The endpoint',
     answer: endpoint,
+    ownOnly: true,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return webhooks.enable(params.id, body?.held);
@@ -248,6 +261,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request,
     response: 'The endpoint',
     answer: endpoint,
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return webhooks.disable(params.id);
@@ -262,6 +276,12 @@ export async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, ca
   if (owner === undefined) throw new Failure('not_found');
   if (owner !== caller.owner)
     throw new Failure('forbidden', 'the endpoint belongs to another owner');
+}
+
+/** A caller that sees only its own finds no other endpoint. @throws Failure `not_found` */
+export async function requireSeen(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
+  const owner = onlyOwnOf(caller);
+  if (owner !== undefined && (await webhooks.ownerOf(id)) !== owner) throw new Failure('not_found');
 }
 
 /** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */
