@@ -71,6 +71,8 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
   rateUsedUntil: instant('rate_used_until'),
   /** Its first due delivery is sent in spite of the pause: a person asked for it. */
   probeRequested: boolean('probe_requested').notNull().default(false),
+  /** When it recovered, while deliveries that failed before still wait for their retries. */
+  recoveredAt: instant('recovered_at'),
 });
 
 /**

@@ -113,7 +113,7 @@ it('A new endpoint is healthy, and resetting its health keeps it so', async () =
   await store.insertEndpoint(orm, row('ep_1'));
   const healthy = { consecutiveFailures: 0, failingSince: null, pausedUntil: null };
   expect(await store.findHealth(orm, 'ep_1')).toEqual({ ...healthy, lastSuccessAt: null });
-  await store.resetHealth(orm, 'ep_1');
+  await store.resetHealth(orm, 'ep_1', NOW);
   expect(await store.findHealth(orm, 'ep_1')).toMatchObject(healthy);
   expect(await store.findHealth(orm, 'ep_2')).toBeUndefined();
 });

@@ -21,6 +21,7 @@ import {
 import { exampleOfEvent } from '../../resources/delivery/event.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
+import { sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { disabledEvent, testEvent } from './events.ts';
@@ -126,7 +127,10 @@ export function makeEndpoints(deps: EndpointsDeps) {
     rotateSecret: (id: string, overlapMs = deps.settings.rotationOverlapMs) =>
       rotate(deps, id, overlapMs),
 
-    /** Emits an `endpoint.test` to this endpoint only. @throws Failure `not_found`, `conflict` */
+    /**
+     * Sends an `endpoint.test` to this endpoint only, now, even while it is paused.
+     * @throws Failure `not_found`, `conflict`
+     */
     sendTest: (id: string) => sendTest(deps, id).finally(deps.wake),
 
     /**
@@ -267,7 +271,7 @@ async function enable(
     const skipBefore = held === 'skip' ? now : row.skipBefore;
     const patch = { state: 'enabled', stateReason: null, stateAt: now, skipBefore };
     await store.updateEndpoint(orm, id, patch);
-    await store.resetHealth(orm, id);
+    await store.resetHealth(orm, id, now);
     return endpointOf({ ...row, ...patch }, encryption, now);
   });
 }
@@ -312,8 +316,11 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
     const row = existing(await store.findEndpoint(tx.orm, id));
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
     const source = { endpointId: id, url: row.url };
-    const [event] = await deps.emit(tx, [testEvent(source, deps.clock.now())]);
-    return { eventId: must(event, 'test event').id };
+    const now = deps.clock.now();
+    const [event] = await deps.emit(tx, [testEvent(source, now)]);
+    const { id: eventId } = must(event, 'test event');
+    await sendFirst(tx, { endpointId: id, eventId }, now);
+    return { eventId };
   });
 }
 

@@ -24,6 +24,7 @@ const {
   endpointId: _id,
   rateUsedUntil: _rate,
   probeRequested: _probe,
+  recoveredAt: _recovered,
   ...HEALTH_COLUMNS
 } = getTableColumns(endpointHealth);
 
@@ -204,9 +205,10 @@ export async function endSkip(orm: Orm, id: string): Promise<void> {
   await orm.update(endpoints).set({ skipBefore: null }).where(eq(endpoints.id, id));
 }
 
-/** Resets failures and pause; keeps `lastSuccessAt`. */
-export async function resetHealth(orm: Orm, endpointId: string): Promise<void> {
-  const { lastSuccessAt: _, ...reset } = HEALTHY;
+/** Resets failures and pause, as when it recovers; keeps `lastSuccessAt`. */
+export async function resetHealth(orm: Orm, endpointId: string, now: Instant): Promise<void> {
+  const { lastSuccessAt: _, ...healthy } = HEALTHY;
+  const reset = { ...healthy, probeRequested: false, recoveredAt: now };
   await orm.update(endpointHealth).set(reset).where(eq(endpointHealth.endpointId, endpointId));
 }
 

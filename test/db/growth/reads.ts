@@ -123,7 +123,7 @@ const observed = (addr: string) => {
   const at = { startedAt: NOW, endedAt: NOW + 10, opened: true };
   return { key: addr.toLowerCase(), ...at };
 };
-const SEEN = { ratePerS: null, rateUsedUntil: null, consecutiveFailures: 0 };
+const SEEN = { ratePerS: null, rateUsedUntil: null, consecutiveFailures: 0, probe: false };
 const report = {
   kind: 'give',
   txAppNo: 101n,
