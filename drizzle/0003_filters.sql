@@ -7,5 +7,6 @@ ALTER TABLE "tallyhook"."endpoints" ADD COLUMN "max_in_flight" integer;--> state
 ALTER TABLE "tallyhook"."endpoint_health" ADD COLUMN "probe_requested" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD COLUMN "recovered_at" timestamptz(3);--> statement-breakpoint
 CREATE INDEX "endpoints_filtered" ON "tallyhook"."endpoints" USING btree ("id") WHERE filter is not null and deleted_at is null;--> statement-breakpoint
+CREATE INDEX "replays_by_endpoint" ON "tallyhook"."replays" USING btree ("endpoint_id","id");--> statement-breakpoint
 -- It also takes the names of a shape that is not stored yet.
 drop function if exists tallyhook.event_body(tallyhook.events);

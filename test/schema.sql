@@ -984,6 +984,7 @@ CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE INDEX replays_by_endpoint ON tallyhook.replays USING btree (endpoint_id, id);
 CREATE UNIQUE INDEX replays_running ON tallyhook.replays USING btree (endpoint_id) WHERE (state = 'running'::text);
 CREATE INDEX report_files_due ON tallyhook.report_files USING btree (due_at) WHERE (written_at IS NULL);
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);

@@ -205,5 +205,8 @@ export const replays = tallyhook.table(
     createdAt: instant('created_at').notNull(),
     finishedAt: instant('finished_at'),
   },
-  (t) => [uniqueIndex('replays_running').on(t.endpointId).where(sql`state = 'running'`)],
+  (t) => [
+    uniqueIndex('replays_running').on(t.endpointId).where(sql`state = 'running'`),
+    index('replays_by_endpoint').on(t.endpointId, t.id),
+  ],
 );

@@ -27,6 +27,9 @@ interface Replay extends Shown {
 /** `until` is the present by default. */
 type Request = Omit<Input, 'until'> & { until?: Instant | undefined };
 
+/** @param endpointId only those of this one */
+type Page = { endpointId?: string | undefined; before: string; limit: number };
+
 const DAY_MS = 86_400_000;
 
 export type Replays = ReturnType<typeof makeReplays>;
@@ -69,16 +72,25 @@ export function makeReplays(deps: Deps) {
     async countReplay(request: Request): Promise<Shown> {
       const input = inputOf(deps, request);
       const counts = await peopleDb.begin((tx) => countReplay(tx, input, COUNTED_MAX));
-      const none = { id: null, reached: null, createdBy: null, createdAt: null, finishedAt: null };
+      const none = {
+        id: null,
+        reached: null,
+        progress: null,
+        createdBy: null,
+        createdAt: null,
+        finishedAt: null,
+      };
       return { ...none, ...input, ...counts, state: 'dry_run' };
     },
 
     /** Newest first, with ids below `before`; from the newest for the empty string. */
-    async listReplays({ before, limit }: { before: string; limit: number }): Promise<Replay[]> {
+    async listReplays({ endpointId, before, limit }: Page): Promise<Replay[]> {
       const { sql } = peopleDb;
       return sql<Replay[]>`
         select ${columns(peopleDb)} from tallyhook.replays r
-        ${before ? sql`where r.id < ${before}` : sql``} order by r.id desc limit ${limit}`;
+        where true ${before ? sql`and r.id < ${before}` : sql``}
+          ${endpointId === undefined ? sql`` : sql`and r.endpoint_id = ${endpointId}`}
+        order by r.id desc limit ${limit}`;
     },
 
     /** @throws Failure `not_found` */
@@ -137,7 +149,9 @@ const PENDING_MAX = 10_000;
 
 function columns({ sql }: Queryable) {
   return sql`r.id, r.endpoint_id, r.since, r.until, r.event_types as types, r.which, r.state,
-    r.position_at as reached, r.position_id, r.examined, r.queued, r.created_by, r.created_at,
+    r.position_at as reached, case r.state when 'done' then 1 else (
+      extract(epoch from r.position_at - r.since) / extract(epoch from r.until - r.since))::float8
+    end as progress, r.position_id, r.examined, r.queued, r.created_by, r.created_at,
     r.finished_at`;
 }
 

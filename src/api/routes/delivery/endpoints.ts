@@ -284,6 +284,21 @@ export async function requireSeen(webhooks: ApiDeps['webhooks'], id: string, cal
   if (owner !== undefined && (await webhooks.ownerOf(id)) !== owner) throw new Failure('not_found');
 }
 
+/**
+ * A caller that sees only its own names one of its endpoints: what is of one endpoint is found by
+ * an index, what is of an owner is not.
+ * @throws Failure `invalid_request`, `not_found`
+ */
+export async function requireOwn(
+  webhooks: ApiDeps['webhooks'],
+  endpointId: string | undefined,
+  caller: Caller,
+): Promise<void> {
+  if (endpointId !== undefined) await requireSeen(webhooks, endpointId, caller);
+  else if (onlyOwnOf(caller) !== undefined)
+    throw new Failure('invalid_request', 'endpoint_id: name one of your endpoints');
+}
+
 /** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */
 export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
   return caller.scopes.includes('admin') || (await webhooks.ownerOf(id)) === caller.owner;
