@@ -30,7 +30,9 @@ create table tallyhook.attempt_minutes (
   delivered integer not null,
   failed integer not null,
   duration_ms bigint not null,
-  slowest_ms integer not null
+  slowest_ms integer not null,
+  event_type text not null,
+  latencies integer[] not null
 );
 create table tallyhook.attempts (
   delivery_id uuid not null,
@@ -783,7 +785,7 @@ alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
 alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((tallyhook.owner_key(owner) <> tallyhook.owner_key(proposed_by)));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
-alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_pk PRIMARY KEY (endpoint_id, at);
+alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_event_type_pk PRIMARY KEY (endpoint_id, at, event_type);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);

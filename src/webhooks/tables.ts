@@ -166,19 +166,29 @@ export const attempts = tallyhook.table(
   (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] }), index('attempts_by_time').on(t.at)],
 );
 
-/** The attempts of an endpoint that began in one minute; of the last month. */
+/**
+ * The attempts of an endpoint, or of all, that began in one minute for events of a type; of the
+ * last month.
+ */
 export const attemptMinutes = tallyhook.table(
   'attempt_minutes',
   {
+    /** Empty: of all endpoints. */
     endpointId: text('endpoint_id').notNull(),
     at: instant().notNull(),
+    eventType: text('event_type').notNull(),
     delivered: integer().notNull(),
     failed: integer().notNull(),
     /** Of all of them together, and of the slowest. */
     durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
     slowestMs: integer('slowest_ms').notNull(),
+    /** How many took how long: see `figures.ts`. */
+    latencies: integer().array().notNull(),
   },
-  (t) => [primaryKey({ columns: [t.endpointId, t.at] }), index('attempt_minutes_by_time').on(t.at)],
+  (t) => [
+    primaryKey({ columns: [t.endpointId, t.at, t.eventType] }),
+    index('attempt_minutes_by_time').on(t.at),
+  ],
 );
 
 /** Requests to send the events of a time again, worked through in the order of the events. */

@@ -26,6 +26,7 @@ export {
   deleteAttemptMinutes,
   listAttemptActivity,
 } from './endpoints/attempt-minutes.ts';
+export { readFigures } from './endpoints/figures.ts';
 export { deleteUnreadable, reencryptEndpoints } from './endpoints/secrets.ts';
 export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
 export { countEndpointStates, countFailing } from './endpoints/store.ts';

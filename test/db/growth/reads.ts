@@ -78,6 +78,7 @@ import {
   countAttemptMinutes,
   listAttemptActivity,
 } from '../../../src/webhooks/endpoints/attempt-minutes.ts';
+import { readFigures } from '../../../src/webhooks/endpoints/figures.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';
@@ -306,6 +307,10 @@ export const READS: Record<string, Read> = {
       listAttemptActivity(db, NOW - HOUR_MS, 60_000),
       listPollActivity(db, NOW - HOUR_MS, 60_000, NOW),
     ]),
+  'GET /api/endpoints/{id}/figures': async (db) => {
+    await readFigures(db, { step: 'minute', endpointId: ENDPOINT }, NOW);
+    await readFigures(db, { step: 'hour', type: 'endpoint.test' }, NOW);
+  },
   'webhooks: attempts by the minute': (db) => countAttemptMinutes(db, NOW),
   'webhooks: the backlog': (db) => countPending(db, 1_000),
 };
