@@ -1659,13 +1659,14 @@ CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETUR
 CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events, shape_names text[] DEFAULT NULL::text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body a2115035c67ee66278287159e873158c
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
 CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC' SET enable_seqscan TO 'off'; -- body 1bf7ddee391621d233eb1dc6cf578b51
+CREATE OR REPLACE FUNCTION tallyhook.is_listed(v jsonb, plains jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 922682589ff4caa139158c177f12be4d
 CREATE OR REPLACE FUNCTION tallyhook.is_open(kind text, state text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 2cd2a93fa04fa7153944001756bda32f
 CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer) RETURNS boolean LANGUAGE plpgsql STABLE; -- body ba4c300df6f3e96259f2bf58c3f150bf
 CREATE OR REPLACE FUNCTION tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body b9e6c58a53bf7054c58b660822365a53
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods() RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'pg_temp'; -- body 6ed021f336a1ea7e4d74dc1837b93d36
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 28edbd98eb65ed6ac906578eec206e47
 CREATE OR REPLACE FUNCTION tallyhook.matches_filter(body jsonb, filter jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body ccd9c8f5d2b295ed63f31b773f90a0af
-CREATE OR REPLACE FUNCTION tallyhook.meets_condition(present jsonb[], condition jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 471c0ddb5c2544b4120b467451dfa7da
+CREATE OR REPLACE FUNCTION tallyhook.meets_condition(present jsonb[], condition jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 8a53fecec0e9615fcecb735579df1d0b
 CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE STRICT SET "TimeZone" TO 'UTC'; -- body 40ff8e71e432a1c39d0cd1c3c751477d
 CREATE OR REPLACE FUNCTION tallyhook.move_operations(moves jsonb, locks text[], at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(moved tallyhook.operations, from_state text, quarantine_reason text, deliveries integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 7d4e2939975be61d500cb32e923b5a16
 CREATE OR REPLACE FUNCTION tallyhook.movements("from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(effective_at timestamp with time zone, kind text, reason_type text, operations integer, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 283cc46ae979508ee00b646a8ef9005a
@@ -1686,7 +1687,7 @@ CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS byte
 CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 9b8c78667c6e7717c2f531c318a3d703
 CREATE OR REPLACE FUNCTION tallyhook.usage(o tallyhook.operations) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body d7eba69a4bd8f1b798b7edf6418bd712
 CREATE OR REPLACE FUNCTION tallyhook.usage_hour(o tallyhook.operations) RETURNS timestamp with time zone LANGUAGE sql STABLE PARALLEL SAFE; -- body 192d677bfac3f768c1631a07b0a3d71e
-CREATE OR REPLACE FUNCTION tallyhook.values_at(document jsonb, path text[]) RETURNS jsonb[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE; -- body 12ab60d3a1423c1f8bb51085fb076eed
+CREATE OR REPLACE FUNCTION tallyhook.values_at(document jsonb, path text[]) RETURNS jsonb[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE; -- body 4f3f0a43e0259f9a39bc8020f03f9099
 CREATE OR REPLACE FUNCTION tallyhook.zone_or_default(time_zone text) RETURNS text LANGUAGE sql STABLE; -- body 28295351ad0fe9bccc262c0a01c5e4be
 
 -- triggers
@@ -2045,6 +2046,7 @@ grant execute on function tallyhook.emit_events(timestamp with time zone,jsonb,j
 grant execute on function tallyhook.epoch_ms(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.event_body(tallyhook.events,text[]) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.is_listed(jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.is_open(text,text) to tallyhook_writer;
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
 grant execute on function tallyhook.is_subscribed(tallyhook.endpoints,text,text) to tallyhook_writer;

@@ -31,16 +31,21 @@ language sql immutable parallel safe as $$
 $$;
 --> statement-breakpoint
 -- What stands at a path of a document. A list on the way counts as each of its objects, and one at the end as each of
--- its items, and as itself.
+-- its items, and as itself; of either the first hundred, which bounds what a filter costs.
 create or replace function tallyhook.values_at(document jsonb, path text[]) returns jsonb[]
 language plpgsql immutable parallel safe as $$
-declare v jsonb := document;
+declare
+  v jsonb := document;
+  found jsonb[] := '{}';
 begin
   for n in 1..cardinality(path) loop
     if jsonb_typeof(v) = 'array' then
-      return array(
-        select w from jsonb_array_elements(v) as i(item)
-        cross join lateral unnest(tallyhook.values_at(i.item, path[n:])) as w where jsonb_typeof(i.item) = 'object');
+      for i in 0..least(jsonb_array_length(v), 100) - 1 loop
+        if jsonb_typeof(v -> i) = 'object' then
+          found := found || tallyhook.values_at(v -> i, path[n:]);
+        end if;
+      end loop;
+      return found[:100];
     end if;
     v := v -> path[n];
     if v is null then
@@ -48,9 +53,11 @@ begin
     end if;
   end loop;
   if jsonb_typeof(v) = 'array' then
-    return array_append(array(select i.item from jsonb_array_elements(v) as i(item)), v);
+    for i in 0..least(jsonb_array_length(v), 100) - 1 loop
+      found := array_append(found, v -> i);
+    end loop;
   end if;
-  return array[v];
+  return array_append(found, v);
 end $$;
 --> statement-breakpoint
 -- The number that a value is, or that its text is in decimal digits; null for any other value. So long a text is no
@@ -97,6 +104,27 @@ begin
   return case when s collate "C" < t collate "C" then -1 when s collate "C" = t collate "C" then 0 else 1 end;
 end $$;
 --> statement-breakpoint
+-- Whether a value is equal to one of a list of plain ones. Texts that are no numbers are looked up, since comparing each
+-- would cost a hundred times as much.
+create or replace function tallyhook.is_listed(v jsonb, plains jsonb) returns boolean
+language plpgsql immutable strict parallel safe as $$
+declare s text;
+begin
+  if tallyhook.decimal_of(v) is not null then
+    for i in 0..jsonb_array_length(plains) - 1 loop
+      if tallyhook.compare(v, plains -> i) = 0 then
+        return true;
+      end if;
+    end loop;
+    return false;
+  end if;
+  if jsonb_typeof(v) <> 'string' then
+    return jsonb_typeof(v) in ('boolean', 'null') and plains @> v;
+  end if;
+  s := v #>> '{}';
+  return plains ? s or length(s) in (42, 66) and lower(plains::text)::jsonb ? lower(s);
+end $$;
+--> statement-breakpoint
 -- Whether what stands at a path meets a condition: a plain value, or an object of operators, each of which must hold.
 -- Loops and not queries: planning those would cost more than the comparisons.
 create or replace function tallyhook.meets_condition(present jsonb[], condition jsonb) returns boolean
@@ -104,7 +132,6 @@ language plpgsql immutable strict parallel safe as $$
 declare
   op text;
   operand jsonb;
-  plain jsonb;
   v jsonb;
   order_of int;
   holds boolean;
@@ -122,8 +149,8 @@ begin
     if op in ('$eq', '$ne') then
       holds := tallyhook.meets_condition(present, operand) = (op = '$eq');
     elsif op in ('$in', '$nin') then
-      for plain in select o.item from jsonb_array_elements(operand) as o(item) loop
-        holds := tallyhook.meets_condition(present, plain);
+      foreach v in array present loop
+        holds := tallyhook.is_listed(v, operand);
         exit when holds;
       end loop;
       holds := holds = (op = '$in');
@@ -330,11 +357,11 @@ begin
 end $$;
 --> statement-breakpoint
 revoke execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id, tallyhook.values_at,
-  tallyhook.decimal_of, tallyhook.compare, tallyhook.meets_condition, tallyhook.matches_filter,
+  tallyhook.decimal_of, tallyhook.compare, tallyhook.is_listed, tallyhook.meets_condition, tallyhook.matches_filter,
   tallyhook.document_of, tallyhook.passes_filter,
   tallyhook.emit_events, tallyhook.number_events from public;
 --> statement-breakpoint
 grant execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id, tallyhook.values_at,
-  tallyhook.decimal_of, tallyhook.compare, tallyhook.meets_condition, tallyhook.matches_filter,
+  tallyhook.decimal_of, tallyhook.compare, tallyhook.is_listed, tallyhook.meets_condition, tallyhook.matches_filter,
   tallyhook.document_of, tallyhook.passes_filter,
   tallyhook.emit_events, tallyhook.number_events to tallyhook_writer;

@@ -18,8 +18,14 @@ export function matchesNaively(body: Json, filter: Document): boolean {
 function valuesAt(value: Json | undefined, path: string[]): Json[] {
   const [name, ...rest] = path;
   if (value === undefined) return [];
-  if (name === undefined) return Array.isArray(value) ? [...value, value] : [value];
-  if (Array.isArray(value)) return value.filter(isPlainObject).flatMap((v) => valuesAt(v, path));
+  // Of a list, the first hundred.
+  const first = Array.isArray(value) ? value.slice(0, 100) : [];
+  if (name === undefined) return [...first, value];
+  if (Array.isArray(value))
+    return first
+      .filter(isPlainObject)
+      .flatMap((v) => valuesAt(v, path))
+      .slice(0, 100);
   return isPlainObject(value) ? valuesAt(value[name], rest) : [];
 }
 
