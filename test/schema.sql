@@ -1650,11 +1650,12 @@ CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zo
 CREATE OR REPLACE FUNCTION tallyhook.decimal_of(v jsonb) RETURNS numeric LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 0db69bd961a94dc40546c528534cf039
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
 CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 1b5266eaf16cfb681bfb1b44af9fd737
+CREATE OR REPLACE FUNCTION tallyhook.document_of(e tallyhook.events, shapes jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE; -- body 5c7d4b3f0848c82c295c47e1e42413b4
 CREATE OR REPLACE FUNCTION tallyhook.document_of(body text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE; -- body 65b04c33d7c05b967a78e295f6dfefa6
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
-CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body f4064070b7a51e6581c67df065329301
+CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body 34e9c323ef16dc53e19370f538891fc1
 CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
 CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events, shape_names text[] DEFAULT NULL::text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body a2115035c67ee66278287159e873158c
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
@@ -2040,6 +2041,7 @@ grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
 grant execute on function tallyhook.day_of(timestamp with time zone,text) to tallyhook_writer;
 grant execute on function tallyhook.decimal_of(jsonb) to tallyhook_writer;
 grant execute on function tallyhook.delivery_id(uuid,text) to tallyhook_writer;
+grant execute on function tallyhook.document_of(tallyhook.events,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.document_of(text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.emit_events(timestamp with time zone,jsonb,jsonb) to tallyhook_writer;

@@ -210,6 +210,14 @@ exception when data_exception then
   return null;
 end $$;
 --> statement-breakpoint
+-- Of an event that is being recorded, with the shapes that may be inserted with it.
+create or replace function tallyhook.document_of(e tallyhook.events, shapes jsonb) returns jsonb
+language plpgsql stable as $$
+begin
+  return tallyhook.document_of(tallyhook.event_body(e, (
+    select n.names from jsonb_to_recordset(shapes) as n(id bigint, names text[]) where n.id = e.shape limit 1)));
+end $$;
+--> statement-breakpoint
 -- Whether the filter of an endpoint lets a recorded event pass; one that cannot be decided passes.
 create or replace function tallyhook.passes_filter(e tallyhook.events, filter jsonb) returns boolean
 language sql stable as $$
@@ -270,21 +278,21 @@ begin
     select n.id, n.names from jsonb_to_recordset(shapes) as n(id bigint, names text[])
     where not exists (select from tallyhook.event_shapes k where k.id = n.id)
   ), recorded as (
-    insert into tallyhook.events as v (id, type, subject, subject_seq, occurred_at, recorded_at, shape, data)
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, shape, data)
     select e.id, e.type, e.subject, e.seq, e.occurred_at, at, e.shape, e.data from e
-    returning v.id, v.type, v.subject, v.subject_seq as seq, case when v.type <> 'endpoint.test' and exists (
-      select from tallyhook.endpoints p
-      where p.filter is not null and p.deleted_at is null and tallyhook.is_subscribed(p, v.type, v.subject))
-      then tallyhook.document_of(tallyhook.event_body(v, (
-        select n.names from jsonb_to_recordset(shapes) as n(id bigint, names text[]) where n.id = v.shape limit 1)))
-      end as document
+  ), documents as materialized (
+    -- Executed by the first filter that reads it, and not without one.
+    select e.id, tallyhook.document_of(
+      row(e.id, e.type, e.subject, e.seq, e.occurred_at, at, e.shape, e.data)::tallyhook.events, shapes) as document
+    from e where e.type <> 'endpoint.test'
   ), delivered as (
     insert into tallyhook.pending_deliveries (id, created_at, endpoint_id, event_id, event_type, subject, subject_seq,
       due_at, queued_at)
     select tallyhook.delivery_id(e.id, p.id), at, substr(p.id, 4)::uuid, e.id, e.type,
       case p.ordering when 'subject' then e.subject end, case p.ordering when 'subject' then e.seq end, at, at
-    from recorded e join tallyhook.endpoints p on tallyhook.is_subscribed(p, e.type, e.subject)
-      and (p.filter is null or coalesce(tallyhook.matches_filter(e.document, p.filter), true))
+    from e join tallyhook.endpoints p on tallyhook.is_subscribed(p, e.type, e.subject)
+      and (p.filter is null or coalesce(
+        tallyhook.matches_filter((select d.document from documents d where d.id = e.id), p.filter), true))
     returning 1
   )
   select e.id, e.seq, (select count(*)::int from delivered) from e;
@@ -358,10 +366,10 @@ end $$;
 --> statement-breakpoint
 revoke execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id, tallyhook.values_at,
   tallyhook.decimal_of, tallyhook.compare, tallyhook.is_listed, tallyhook.meets_condition, tallyhook.matches_filter,
-  tallyhook.document_of, tallyhook.passes_filter,
+  tallyhook.document_of(text), tallyhook.document_of(tallyhook.events, jsonb), tallyhook.passes_filter,
   tallyhook.emit_events, tallyhook.number_events from public;
 --> statement-breakpoint
 grant execute on function tallyhook.event_body, tallyhook.is_subscribed, tallyhook.delivery_id, tallyhook.values_at,
   tallyhook.decimal_of, tallyhook.compare, tallyhook.is_listed, tallyhook.meets_condition, tallyhook.matches_filter,
-  tallyhook.document_of, tallyhook.passes_filter,
+  tallyhook.document_of(text), tallyhook.document_of(tallyhook.events, jsonb), tallyhook.passes_filter,
   tallyhook.emit_events, tallyhook.number_events to tallyhook_writer;
