@@ -30,7 +30,9 @@ create table tallyhook.attempt_minutes (
   delivered integer not null,
   failed integer not null,
   duration_ms bigint not null,
-  slowest_ms integer not null
+  slowest_ms integer not null,
+  event_type text not null,
+  latencies integer[] not null
 );
 create table tallyhook.attempts (
   delivery_id uuid not null,
@@ -198,7 +200,9 @@ create table tallyhook.endpoint_health (
   failing_since timestamp(3) with time zone,
   paused_until timestamp(3) with time zone,
   last_success_at timestamp(3) with time zone,
-  rate_used_until timestamp(3) with time zone
+  rate_used_until timestamp(3) with time zone,
+  probe_requested boolean not null default false,
+  recovered_at timestamp(3) with time zone
 );
 create table tallyhook.endpoints (
   id text not null,
@@ -218,7 +222,11 @@ create table tallyhook.endpoints (
   skip_before timestamp(3) with time zone,
   created_by text not null,
   created_at timestamp(3) with time zone not null,
-  deleted_at timestamp(3) with time zone
+  deleted_at timestamp(3) with time zone,
+  filter jsonb,
+  retry_schedule integer[],
+  timeout_ms integer,
+  max_in_flight integer
 );
 create table tallyhook.entries (
   transaction_id bigint not null,
@@ -797,7 +805,7 @@ alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
 alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((tallyhook.owner_key(owner) <> tallyhook.owner_key(proposed_by)));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
-alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_pk PRIMARY KEY (endpoint_id, at);
+alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_event_type_pk PRIMARY KEY (endpoint_id, at, event_type);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
@@ -961,6 +969,7 @@ CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (clo
 CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (closed_at IS NULL);
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at, operation_id) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
+CREATE INDEX endpoints_filtered ON tallyhook.endpoints USING btree (id) WHERE ((filter IS NOT NULL) AND (deleted_at IS NULL));
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
 CREATE INDEX import_movements_account ON tallyhook.import_movements USING btree (import_id, account, at);
@@ -1002,6 +1011,7 @@ CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE INDEX replays_by_endpoint ON tallyhook.replays USING btree (endpoint_id, id);
 CREATE UNIQUE INDEX replays_running ON tallyhook.replays USING btree (endpoint_id) WHERE (state = 'running'::text);
 CREATE INDEX report_files_due ON tallyhook.report_files USING btree (due_at) WHERE (written_at IS NULL);
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
@@ -1657,31 +1667,39 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
-CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 3e8240263539766f2114afaf9483013d
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 95addb0c81400ab18bdba096b9fecc0f
+CREATE OR REPLACE FUNCTION tallyhook.compare(v jsonb, plain jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 432cde8c8b0747111a638820b996803e
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
 CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
+CREATE OR REPLACE FUNCTION tallyhook.decimal_of(v jsonb) RETURNS numeric LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 0db69bd961a94dc40546c528534cf039
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
 CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 1b5266eaf16cfb681bfb1b44af9fd737
+CREATE OR REPLACE FUNCTION tallyhook.document_of(e tallyhook.events, shapes jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE; -- body 5c7d4b3f0848c82c295c47e1e42413b4
+CREATE OR REPLACE FUNCTION tallyhook.document_of(body text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE; -- body 65b04c33d7c05b967a78e295f6dfefa6
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
-CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body d8b942639d2a81fe05a1214a79542306
+CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body 34e9c323ef16dc53e19370f538891fc1
 CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
-CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body 299c2ebe04d8a347a377ec57b15223b7
+CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events, shape_names text[] DEFAULT NULL::text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body a2115035c67ee66278287159e873158c
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
 CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC' SET enable_seqscan TO 'off'; -- body 1bf7ddee391621d233eb1dc6cf578b51
+CREATE OR REPLACE FUNCTION tallyhook.is_listed(v jsonb, plains jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 922682589ff4caa139158c177f12be4d
 CREATE OR REPLACE FUNCTION tallyhook.is_open(kind text, state text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 2cd2a93fa04fa7153944001756bda32f
 CREATE OR REPLACE FUNCTION tallyhook.is_proved(by_daemon text, at timestamp with time zone, last_operation text, last_send integer) RETURNS boolean LANGUAGE plpgsql STABLE; -- body ba4c300df6f3e96259f2bf58c3f150bf
 CREATE OR REPLACE FUNCTION tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body b9e6c58a53bf7054c58b660822365a53
 CREATE OR REPLACE FUNCTION tallyhook.lock_periods() RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'pg_temp'; -- body 6ed021f336a1ea7e4d74dc1837b93d36
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 28edbd98eb65ed6ac906578eec206e47
+CREATE OR REPLACE FUNCTION tallyhook.matches_filter(body jsonb, filter jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body ccd9c8f5d2b295ed63f31b773f90a0af
+CREATE OR REPLACE FUNCTION tallyhook.meets_condition(present jsonb[], condition jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 8a53fecec0e9615fcecb735579df1d0b
 CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE STRICT SET "TimeZone" TO 'UTC'; -- body 40ff8e71e432a1c39d0cd1c3c751477d
 CREATE OR REPLACE FUNCTION tallyhook.move_operations(moves jsonb, locks text[], at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(moved tallyhook.operations, from_state text, quarantine_reason text, deliveries integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 7d4e2939975be61d500cb32e923b5a16
 CREATE OR REPLACE FUNCTION tallyhook.movements("from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(effective_at timestamp with time zone, kind text, reason_type text, operations integer, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 283cc46ae979508ee00b646a8ef9005a
 CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 30a5f183c31870e8112d3d83123157f0
-CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 96b883390a4360d3912391102c38611b
+CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ff9bc04e6a3ff754093e41d5d4b32d65
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
+CREATE OR REPLACE FUNCTION tallyhook.passes_filter(e tallyhook.events, filter jsonb) RETURNS boolean LANGUAGE sql STABLE; -- body 93c87a47a2319adfef15924cae4546d6
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
 CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 852c09dc7065253df21f23db92e56172
@@ -1696,6 +1714,7 @@ CREATE OR REPLACE FUNCTION tallyhook.take_evidence(of_batch bigint) RETURNS byte
 CREATE OR REPLACE FUNCTION tallyhook.transitions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 9b8c78667c6e7717c2f531c318a3d703
 CREATE OR REPLACE FUNCTION tallyhook.usage(o tallyhook.operations) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body d7eba69a4bd8f1b798b7edf6418bd712
 CREATE OR REPLACE FUNCTION tallyhook.usage_hour(o tallyhook.operations) RETURNS timestamp with time zone LANGUAGE sql STABLE PARALLEL SAFE; -- body 192d677bfac3f768c1631a07b0a3d71e
+CREATE OR REPLACE FUNCTION tallyhook.values_at(document jsonb, path text[]) RETURNS jsonb[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE; -- body 4f3f0a43e0259f9a39bc8020f03f9099
 CREATE OR REPLACE FUNCTION tallyhook.zone_or_default(time_zone text) RETURNS text LANGUAGE sql STABLE; -- body 28295351ad0fe9bccc262c0a01c5e4be
 
 -- triggers
@@ -2042,24 +2061,32 @@ grant execute on function finance_v1.wallet_statement(text,timestamp with time z
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.changed_at(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.claim_deliveries(jsonb,uuid[],uuid,integer,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.compare(jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.database_identity() to tallyhook_writer;
 grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
 grant execute on function tallyhook.day_of(timestamp with time zone,text) to tallyhook_writer;
+grant execute on function tallyhook.decimal_of(jsonb) to tallyhook_writer;
 grant execute on function tallyhook.delivery_id(uuid,text) to tallyhook_writer;
+grant execute on function tallyhook.document_of(tallyhook.events,jsonb) to tallyhook_writer;
+grant execute on function tallyhook.document_of(text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.emit_events(timestamp with time zone,jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.epoch_ms(timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
+grant execute on function tallyhook.event_body(tallyhook.events,text[]) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.is_listed(jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.is_open(text,text) to tallyhook_writer;
 grant execute on function tallyhook.is_proved(text,timestamp with time zone,text,integer) to tallyhook_writer;
 grant execute on function tallyhook.is_subscribed(tallyhook.endpoints,text,text) to tallyhook_writer;
 grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.matches_filter(jsonb,jsonb) to tallyhook_writer;
+grant execute on function tallyhook.meets_condition(jsonb[],jsonb) to tallyhook_writer;
 grant execute on function tallyhook.move_operations(jsonb,text[],timestamp with time zone,jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.number_events(integer,boolean) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
+grant execute on function tallyhook.passes_filter(tallyhook.events,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.remove_bodies(uuid[],timestamp with time zone[],timestamp with time zone) to tallyhook_writer;
@@ -2067,6 +2094,7 @@ grant execute on function tallyhook.standing_movements(timestamp with time zone,
 grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.usage(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.usage_hour(tallyhook.operations) to tallyhook_writer;
+grant execute on function tallyhook.values_at(jsonb,text[]) to tallyhook_writer;
 grant execute on function tallyhook.zone_or_default(text) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;

@@ -11,8 +11,9 @@ $$;
 -- rows of one in the order of `due_at`. Every row is found by an index, whatever the statistics of the tables say.
 --
 -- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. The health row
--- of an endpoint is locked by a claim in order and by one under a rate, which so are one at a time. Other claims may
--- run beside each other, since each of them takes only what no lease holds when it gets the row.
+-- of an endpoint is locked by a claim in order, by one under a rate and by one that a person asked for, which so are one
+-- at a time. Other claims may run beside each other, since each of them takes only what no lease holds when it gets the
+-- row. What a person asked for is claimed in spite of a pause: one delivery, the first that is due.
 create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
   lease timestamptz, ordered_max int, deferred_until timestamptz)
 returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,
@@ -42,13 +43,14 @@ begin
     select array_agg(t.endpoint_id) filter (where not t.ordered), array_agg(t.n) filter (where not t.ordered),
       array_agg(t.endpoint_id) filter (where t.ordered), array_agg(t.n) filter (where t.ordered)
     into ids, counts, ordered_ids, ordered_counts
-    from (select q.endpoint_id, q.n, p.ordering = 'subject' as ordered
+    from (select q.endpoint_id, case when h.paused_until > at then least(q.n, 1) else q.n end as n, p.ordering = 'subject' as ordered
       from jsonb_to_recordset(quotas) as q(endpoint_id uuid, n int, exclusive boolean, failures int, rate_per_s float8,
         rate_used_until timestamptz)
       join tallyhook.endpoints p on p.id = 'ep_' || q.endpoint_id
       join tallyhook.endpoint_health h on h.endpoint_id = p.id
       where p.state = 'enabled' and p.deleted_at is null and p.skip_before is null
-        and (h.paused_until is null or h.paused_until <= at) and h.consecutive_failures <= q.failures
+        and (h.paused_until is null or h.paused_until <= at or h.probe_requested and q.exclusive)
+        and h.consecutive_failures <= q.failures
         and p.rate_per_s is not distinct from q.rate_per_s
         and (q.rate_per_s is null or h.rate_used_until is not distinct from q.rate_used_until)
         and case when q.exclusive then p.id = any(locked) else p.ordering <> 'subject' end
@@ -107,12 +109,13 @@ begin
     claimed := claimed || in_order;
   end if;
   if claimed is not null then
-    -- The n-th claim of an endpoint under a rate uses it up until the n-th of these times.
+    -- The n-th claim of an endpoint under a rate uses it up until the n-th of these times. A probe is claimed once.
     if quotas @> '[{"exclusive": true}]' then
-      update tallyhook.endpoint_health h set rate_used_until = q.rate_until[c.n]
+      update tallyhook.endpoint_health h set rate_used_until = coalesce(q.rate_until[c.n], h.rate_used_until),
+        probe_requested = false
       from (select d.endpoint_id, count(*) as n from unnest(claimed) d group by d.endpoint_id) c
-      join jsonb_to_recordset(quotas) as q(endpoint_id uuid, rate_until timestamptz[])
-        on q.endpoint_id = c.endpoint_id and q.rate_until is not null
+      join jsonb_to_recordset(quotas) as q(endpoint_id uuid, rate_until timestamptz[], probe boolean)
+        on q.endpoint_id = c.endpoint_id and (q.rate_until is not null or q.probe)
       where h.endpoint_id = 'ep_' || c.endpoint_id;
     end if;
     select json_agg(json_build_array('dlv_' || d.id, tallyhook.epoch_ms(d.created_at), 'ep_' || d.endpoint_id,
@@ -126,6 +129,7 @@ begin
     join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id and e.shape <> -1;
     select json_agg(json_build_object('endpointId', p.id, 'url', p.url, 'signing', p.signing,
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
+      'retrySchedule', p.retry_schedule, 'timeoutMs', p.timeout_ms, 'maxInFlight', p.max_in_flight,
       'ordered', p.ordering = 'subject', 'consecutiveFailures', h.consecutive_failures,
       'lastSuccessAt', tallyhook.epoch_ms(h.last_success_at), 'enabledAt', tallyhook.epoch_ms(p.state_at)))
     into endpoints
@@ -143,8 +147,9 @@ begin
       where d.endpoint_id > a.endpoint_id order by d.endpoint_id limit 1) n
   ), page as materialized (
     select a.endpoint_id as uuid, p.id, p.url, case when p.deleted_at is null then p.state else 'deleted' end as state,
-      p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until, h.consecutive_failures,
-      case when h.paused_until > at then h.paused_until end as paused_until
+      p.ordering = 'subject' as ordered, p.rate_per_s, p.max_in_flight, p.skip_before,
+      h.rate_used_until, h.consecutive_failures, h.probe_requested, h.recovered_at,
+      case when h.paused_until > at and not h.probe_requested then h.paused_until end as paused_until
     from (select endpoint_id from (
         select endpoint_id from pending union all select unnest(served)) x limit page_max) a
     join tallyhook.endpoints p on p.id = 'ep_' || a.endpoint_id
@@ -154,8 +159,9 @@ begin
     tallyhook.epoch_ms(min(e.paused_until) filter (where e.state = 'enabled')),
     (count(*) filter (where e.state = 'disabled' or e.paused_until is not null))::int,
     json_agg(json_build_object('endpointId', e.id, 'url', e.url, 'state', e.state, 'ordered', e.ordered,
-      'ratePerS', e.rate_per_s, 'rateUsedUntil', tallyhook.epoch_ms(e.rate_used_until),
+      'ratePerS', e.rate_per_s, 'maxInFlight', e.max_in_flight, 'rateUsedUntil', tallyhook.epoch_ms(e.rate_used_until),
       'consecutiveFailures', e.consecutive_failures, 'skipBefore', tallyhook.epoch_ms(e.skip_before),
+      'probe', e.probe_requested, 'recoveredAt', tallyhook.epoch_ms(e.recovered_at),
       'firstDueAt', tallyhook.epoch_ms(f.due_at)))
       filter (where e.state = 'deleted' or e.skip_before is not null or e.state = 'enabled' and e.paused_until is null)
   into next, resumes_at, resting, active

@@ -21,6 +21,7 @@ import { addConsumers } from './routes/delivery/consumers.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
+import { addFigures } from './routes/delivery/figures.ts';
 import { addReplays } from './routes/delivery/replays.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
@@ -141,6 +142,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addEndpoints(router, { db, clock, webhooks });
   addDeliveries(router, { webhooks });
   addReplays(router, { webhooks });
+  addFigures(router, { db, clock, webhooks });
   addReports(router, { reports });
   addPeriods(router, { db, periods, wake });
   addKeys(router, deps);

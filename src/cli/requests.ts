@@ -132,7 +132,8 @@ async function runReplay(endpoint: string, options: ReplayOptions): Promise<numb
     await pause(POLL_MS);
     text = await callDaemon(options, { method: 'GET', path: `/api/replays/${run.id}` });
     run = parseJson(text) as Replay;
-    const progress = `${run.queued} deliveries queued, events up to ${run.reached} examined`;
+    const part = `${Math.floor((run.progress ?? 0) * 100)} % of the time examined`;
+    const progress = `${run.queued} deliveries queued, events up to ${run.reached}, ${part}`;
     if (!json && progress !== shown) printLine(progress);
     shown = progress;
   }

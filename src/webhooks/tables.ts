@@ -16,32 +16,46 @@ import {
   uuid,
 } from '../db/drizzle.ts';
 
-export const endpoints = tallyhook.table('endpoints', {
-  id: text().primaryKey(),
-  url: text().notNull(),
-  description: text(),
-  /** Exact types, `group.*` or `*`. */
-  eventTypes: text('event_types').array().notNull(),
-  /** none or subject: at most one delivery in flight per subject, in order. */
-  ordering: text().notNull(),
-  signing: text().array().notNull(),
-  /** The signing keys, newest first, each with its expiry. */
-  encryptedSecrets: text('encrypted_secrets').notNull(),
-  encryptedHeaders: text('encrypted_headers'),
-  publicKey: text('public_key'),
-  ratePerS: doublePrecision('rate_per_s'),
-  state: text().notNull(),
-  /** gone, failing, requested or deleted. */
-  stateReason: text('state_reason'),
-  stateAt: instant('state_at').notNull(),
-  /** When it was created or its types were changed. */
-  subscribedAt: instant('subscribed_at').notNull(),
-  /** Pending deliveries of events from before are to be cancelled. */
-  skipBefore: instant('skip_before'),
-  createdBy: text('created_by').notNull(),
-  createdAt: instant('created_at').notNull(),
-  deletedAt: instant('deleted_at'),
-});
+export const endpoints = tallyhook.table(
+  'endpoints',
+  {
+    id: text().primaryKey(),
+    url: text().notNull(),
+    description: text(),
+    /** Exact types, `group.*` or `*`. */
+    eventTypes: text('event_types').array().notNull(),
+    /** A query over the body of events; null for all of its types. */
+    filter: json(),
+    /** none or subject: at most one delivery in flight per subject, in order. */
+    ordering: text().notNull(),
+    signing: text().array().notNull(),
+    /** The signing keys, newest first, each with its expiry. */
+    encryptedSecrets: text('encrypted_secrets').notNull(),
+    encryptedHeaders: text('encrypted_headers'),
+    publicKey: text('public_key'),
+    ratePerS: doublePrecision('rate_per_s'),
+    /** The waits before its retries, in seconds; null for the common schedule. */
+    retrySchedule: integer('retry_schedule').array(),
+    /** Null for the setting; a longer one counts as the setting. */
+    timeoutMs: integer('timeout_ms'),
+    /** Null for the setting; a larger one counts as the setting. */
+    maxInFlight: integer('max_in_flight'),
+    state: text().notNull(),
+    /** gone, failing, requested or deleted. */
+    stateReason: text('state_reason'),
+    stateAt: instant('state_at').notNull(),
+    /** When it was created, or its types or its filter were changed. */
+    subscribedAt: instant('subscribed_at').notNull(),
+    /** Pending deliveries of events from before are to be cancelled. */
+    skipBefore: instant('skip_before'),
+    createdBy: text('created_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+    deletedAt: instant('deleted_at'),
+  },
+  (t) => [
+    index('endpoints_filtered').on(t.id).where(sql`filter is not null and deleted_at is null`),
+  ],
+);
 
 /** Separate from `endpoints`, because it changes with every group of attempts. */
 export const endpointHealth = tallyhook.table('endpoint_health', {
@@ -55,6 +69,10 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
   lastSuccessAt: instant('last_success_at'),
   /** The endpoint's rate is used up until this (GCRA). */
   rateUsedUntil: instant('rate_used_until'),
+  /** Its first due delivery is sent in spite of the pause: a person asked for it. */
+  probeRequested: boolean('probe_requested').notNull().default(false),
+  /** When it recovered, while deliveries that failed before still wait for their retries. */
+  recoveredAt: instant('recovered_at'),
 });
 
 /**
@@ -148,19 +166,29 @@ export const attempts = tallyhook.table(
   (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] }), index('attempts_by_time').on(t.at)],
 );
 
-/** The attempts of an endpoint that began in one minute; of the last month. */
+/**
+ * The attempts of an endpoint, or of all, that began in one minute for events of a type; of the
+ * last month.
+ */
 export const attemptMinutes = tallyhook.table(
   'attempt_minutes',
   {
+    /** Empty: of all endpoints. */
     endpointId: text('endpoint_id').notNull(),
     at: instant().notNull(),
+    eventType: text('event_type').notNull(),
     delivered: integer().notNull(),
     failed: integer().notNull(),
     /** Of all of them together, and of the slowest. */
     durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
     slowestMs: integer('slowest_ms').notNull(),
+    /** How many took how long: see `figures.ts`. */
+    latencies: integer().array().notNull(),
   },
-  (t) => [primaryKey({ columns: [t.endpointId, t.at] }), index('attempt_minutes_by_time').on(t.at)],
+  (t) => [
+    primaryKey({ columns: [t.endpointId, t.at, t.eventType] }),
+    index('attempt_minutes_by_time').on(t.at),
+  ],
 );
 
 /** Requests to send the events of a time again, worked through in the order of the events. */
@@ -187,5 +215,8 @@ export const replays = tallyhook.table(
     createdAt: instant('created_at').notNull(),
     finishedAt: instant('finished_at'),
   },
-  (t) => [uniqueIndex('replays_running').on(t.endpointId).where(sql`state = 'running'`)],
+  (t) => [
+    uniqueIndex('replays_running').on(t.endpointId).where(sql`state = 'running'`),
+    index('replays_by_endpoint').on(t.endpointId, t.id),
+  ],
 );

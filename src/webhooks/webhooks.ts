@@ -27,6 +27,7 @@ export {
   deleteAttemptMinutes,
   listAttemptActivity,
 } from './endpoints/attempt-minutes.ts';
+export { readFigures } from './endpoints/figures.ts';
 export { deleteUnreadable, reencryptEndpoints } from './endpoints/secrets.ts';
 export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
 export { countEndpointStates, countFailing } from './endpoints/store.ts';
@@ -69,13 +70,18 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
+  const limits = {
+    ...rules,
+    timeoutMsMax: settings.send.deadlineMs,
+    inFlightMax: settings.inFlightPerEndpoint,
+  };
   const client = makeAttemptClient(settings.send, allowed, settings.proxies);
   const { userAgent } = settings;
   const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
   const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   return {
-    ...makeEndpoints({ ...deps, db: peopleDb, rules, wake }),
+    ...makeEndpoints({ ...deps, db: peopleDb, limits, wake }),
     ...makeDeliveries({ db, peopleDb, clock, emit, wake }),
     ...makeRemoval({ db, peopleDb, clock, log, wake }),
     ...replays,

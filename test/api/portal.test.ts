@@ -74,7 +74,9 @@ describe('A subscriber', () => {
       ['GET', `/api/endpoints/${id}/activity?range=hour`],
       ['PATCH', `/api/endpoints/${id}`, { description: 'mine' }],
       ['POST', `/api/endpoints/${id}/test`],
+      ['POST', `/api/endpoints/${id}/filter/test`, { type: 'wallet.observed', filter: {} }],
       ['GET', `/api/deliveries?endpoint_id=${id}`],
+      ['GET', `/api/replays?endpoint_id=${id}`],
       ['GET', '/api/event-types'],
       ['POST', `/api/endpoints/${id}/replay`, { since, dry_run: true }],
       ['DELETE', `/api/endpoints/${id}`],
@@ -98,6 +100,7 @@ describe('A subscriber', () => {
       ['GET', `/api/endpoints/${id}`],
       ['GET', `/api/endpoints/${id}/activity?range=hour`],
       ['GET', `/api/deliveries?endpoint_id=${id}`],
+      ['GET', `/api/replays?endpoint_id=${id}`],
       ['GET', `/api/deliveries/${delivery}`],
       ['GET', `/api/deliveries/${delivery}/attempts`],
       ['POST', `/api/deliveries/${delivery}/retry`],
@@ -107,6 +110,7 @@ describe('A subscriber', () => {
     const changes = [
       ['PATCH', `/api/endpoints/${id}`, { description: 'x' }],
       ['POST', `/api/endpoints/${id}/rotate`, {}],
+      ['POST', `/api/endpoints/${id}/filter/test`, { type: 'wallet.observed' }],
       ['POST', `/api/endpoints/${id}/replay`, { since: '2026-01-01T00:00:00Z' }],
       ['DELETE', `/api/endpoints/${id}`, undefined],
     ] as const;
@@ -116,8 +120,9 @@ describe('A subscriber', () => {
     expect(list.data.map((row) => row.id)).not.toContain(id);
   });
 
-  it('names the endpoint whose deliveries it lists', async () => {
-    expect((await api.call('GET', '/api/deliveries', { key })).status).toBe(400);
+  it('names the endpoint whose deliveries or replays it lists', async () => {
+    for (const path of ['/api/deliveries', '/api/replays'])
+      expect((await api.call('GET', path, { key })).status).toBe(400);
   });
 
   it('may call nothing that the document does not open to it', async () => {

@@ -120,7 +120,8 @@ describe('Housekeeping', () => {
     for (const days of [32, 30]) {
       await sql`insert into tallyhook.poll_minutes values (${daysAgo(days)}, 1, 1, null, null)`;
       await sql`insert into tallyhook.attempt_minutes
-        values (${`ep_${days}`}, ${daysAgo(days)}, 1, 1, 1, 1)`;
+        (endpoint_id, at, event_type, delivered, failed, duration_ms, slowest_ms, latencies)
+        values (${`ep_${days}`}, ${daysAgo(days)}, '', 1, 1, 1, 1, '{}')`;
     }
     await keepHouse();
     expect(await names('attempt_minutes', 'endpoint_id')).toEqual(['ep_30']);

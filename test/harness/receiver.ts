@@ -16,6 +16,8 @@ export type Behaviour =
       headers?: Record<string, string | string[]>;
       body?: string | Uint8Array;
     }
+  /** Answers with one status after the other, and then with the last. */
+  | { do: 'in_turn'; statuses: number[] }
   /** Never answers; the connection stays open until `release` or `close`. */
   | { do: 'hang' }
   /** Answers after so many milliseconds. */
@@ -179,6 +181,12 @@ function act(
     case 'answer':
       response.writeHead(behaviour.status, behaviour.headers).end(behaviour.body);
       return;
+    case 'in_turn': {
+      const [status = 200, ...rest] = behaviour.statuses;
+      if (rest.length > 0) behaviour.statuses = rest;
+      response.writeHead(status).end();
+      return;
+    }
     case 'hang':
       hanging.push(response);
       return;

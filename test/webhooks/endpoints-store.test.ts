@@ -16,12 +16,16 @@ const row = (id: string, changed: Partial<store.EndpointRow> = {}): store.Endpoi
   url: 'https://example.com/hook',
   description: null,
   eventTypes: ['*'],
+  filter: null,
   ordering: 'none',
   signing: ['v1', 'v1a'],
   encryptedSecrets: 's1.x',
   encryptedHeaders: null,
   publicKey: null,
   ratePerS: null,
+  retrySchedule: null,
+  timeoutMs: null,
+  maxInFlight: null,
   state: 'enabled',
   stateReason: null,
   stateAt: NOW,
@@ -109,7 +113,7 @@ it('A new endpoint is healthy, and resetting its health keeps it so', async () =
   await store.insertEndpoint(orm, row('ep_1'));
   const healthy = { consecutiveFailures: 0, failingSince: null, pausedUntil: null };
   expect(await store.findHealth(orm, 'ep_1')).toEqual({ ...healthy, lastSuccessAt: null });
-  await store.resetHealth(orm, 'ep_1');
+  await store.resetHealth(orm, 'ep_1', NOW);
   expect(await store.findHealth(orm, 'ep_1')).toMatchObject(healthy);
   expect(await store.findHealth(orm, 'ep_2')).toBeUndefined();
 });

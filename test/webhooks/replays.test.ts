@@ -135,6 +135,41 @@ describe('A replay', () => {
     expect(pending?.n).toBe(1_200);
   });
 
+  it('says which part of its time it has examined, and is listed with its endpoint', async () => {
+    const { endpoint } = await rig.subscribe();
+    const since = rig.clock.now();
+    const request = { ...allOf(endpoint.id), since };
+    for (let n = 0; n < 5; n++) await emit(100);
+    rig.clock.advance(3_600_000);
+    for (let n = 0; n < 2; n++) await emit(100);
+    rig.clock.advance(3_600_000);
+    const { id } = await rig.webhooks.startReplay(request, 'ops');
+    const progress = async () => (await rig.webhooks.getReplay(id)).progress;
+    expect(await progress()).toBe(0);
+    await rig.webhooks.replayOnce(rig.clock.now());
+    expect(await progress()).toBe(0);
+    await rig.webhooks.replayOnce(rig.clock.now());
+    expect(await progress()).toBe(1);
+    const listed = (endpointId: string) =>
+      rig.webhooks.listReplays({ endpointId, before: '', limit: 10 });
+    expect((await listed(endpoint.id)).map((replay) => replay.id)).toEqual([id]);
+    expect(await listed('ep_other')).toEqual([]);
+    expect((await rig.webhooks.countReplay(request)).progress).toBeNull();
+  });
+
+  it('is half done when half of its time is examined', async () => {
+    const { endpoint } = await rig.subscribe();
+    const since = rig.clock.now();
+    rig.clock.advance(3_600_000);
+    for (let n = 0; n < 6; n++) await emit(100);
+    rig.clock.advance(3_600_000);
+    const request = { ...allOf(endpoint.id), since };
+    const { id } = await rig.webhooks.startReplay(request, 'ops');
+    await rig.webhooks.replayOnce(rig.clock.now());
+    expect((await rig.webhooks.getReplay(id)).progress).toBeCloseTo(0.5);
+    await runPages();
+  });
+
   it('waits while its endpoint is disabled, and ends with the endpoint', async () => {
     const { endpoint } = await rig.subscribe();
     await emit(1);

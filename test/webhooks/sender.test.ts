@@ -52,7 +52,7 @@ function openSender() {
     onProgress: () => {},
   });
   const capacityOf = (n: number, consecutiveFailures = 0) => {
-    const ready = { endpointId: String(n), url: urlOf(n), consecutiveFailures };
+    const ready = { endpointId: String(n), url: urlOf(n), maxInFlight: null, consecutiveFailures };
     return sender.capacities([ready])[0]?.n ?? 0;
   };
   /** Claims and accepts as many as the sender wants, at most `max`. */

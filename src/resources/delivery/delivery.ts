@@ -1,6 +1,17 @@
 /** A delivery of an event to an endpoint, its attempts, and replays of the events of a time. */
 import { PROXY_FAULTS, TLS_FAULTS } from '../faults.ts';
-import { count, digits, id, instant, json, list, nullable, oneOf, text } from '../fields.ts';
+import {
+  count,
+  digits,
+  id,
+  instant,
+  json,
+  list,
+  nullable,
+  number,
+  oneOf,
+  text,
+} from '../fields.ts';
 import { resource } from '../resource.ts';
 import { EVENT_TYPES } from './events.ts';
 
@@ -93,7 +104,10 @@ export const replay = resource('Replay', {
   examined: count(`Events of all types; of a dry run ${COUNTED_MAX} at most`),
   queued: count('Deliveries'),
   reached: nullable(instant('Events before it were examined')),
+  progress: nullable(number('The part of its time that is examined, from 0 to 1')),
   created_by: nullable(text()),
   created_at: nullable(instant()),
   finished_at: nullable(instant()),
 });
+
+export const replayFilters = { endpoint_id: id('ep') };

@@ -4,6 +4,7 @@ import {
   flag,
   id,
   instant,
+  json,
   list,
   nullable,
   number,
@@ -33,9 +34,22 @@ export const endpoint = resource('Endpoint', {
   url: text('Only its origin for a key of another owner', { title: 'Receiver' }),
   description: nullable(text()),
   event_types: list(text(), 'Exact types, `group.*` or `*`', { title: 'Events' }),
+  filter: json(
+    'A query over the body of events, such as {"data.addr": "0x…"}; what it does not match is ' +
+      'not delivered; null for none',
+  ),
   ordering: oneOf(ORDERINGS, '`subject`: in order per wallet, token or operation'),
   signing: list(oneOf(SCHEMES)),
   rate_per_s: nullable(number('Deliveries per second; null for no limit')),
+  retry_schedule: nullable(
+    list(count(), 'The waits before its retries, in seconds; null for the common schedule', {
+      unit: 's',
+    }),
+  ),
+  timeout_ms: nullable(
+    count('Of an attempt up to the status of its answer; null for the setting', { unit: 'ms' }),
+  ),
+  max_in_flight: nullable(count('Attempts in flight per daemon; null for the setting')),
   header_names: list(text(), 'Extra headers of every request; their values are never shown'),
   public_key: nullable(text('Of `v1a`')),
   keys: list(
@@ -76,4 +90,10 @@ export const endpointWithKeys = resource('EndpointWithKeys', withKeys);
 export const changedEndpoint = resource('ChangedEndpoint', {
   ...withKeys,
   removed_headers: list(text(), 'Names of the headers that the change of origin removed'),
+});
+
+/** What a filter does with one event. */
+export const filterTest = resource('FilterTest', {
+  matches: flag('The endpoint gets the event, if it subscribes to its type'),
+  body: json('The body of the event, over which the filter is'),
 });

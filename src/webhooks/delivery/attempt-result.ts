@@ -31,6 +31,21 @@ export interface RetryPolicy {
   giveUpMs: number;
 }
 
+/**
+ * The policy of an endpoint with a retry schedule of its own, which ends with its last step and not
+ * at the common limit.
+ * @param scheduleS the waits before its retries, in seconds
+ */
+export function ownPolicy(policy: RetryPolicy, scheduleS: readonly number[] | null): RetryPolicy {
+  if (scheduleS === null) return policy;
+  const scheduleMs = [0, ...scheduleS.map((seconds) => seconds * 1_000)];
+  const lastsMs = scheduleMs.reduce((sum, ms) => sum + ms, 0) * (1 + policy.jitter);
+  return { ...policy, scheduleMs, giveUpMs: Math.max(policy.giveUpMs, lastsMs + OWN_MARGIN_MS) };
+}
+
+/** For the attempts themselves, and until each is claimed. */
+const OWN_MARGIN_MS = 3_600_000;
+
 export const ATTEMPT_RESULTS = ['delivered', 'retry', 'exhausted', 'gone'] as const;
 
 export interface AttemptResult {

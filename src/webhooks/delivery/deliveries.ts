@@ -10,7 +10,7 @@ import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';
 import { deliveries, pendingDeliveries } from '../tables.ts';
-import { activeEndpoints, endGone, planByIndex, queueAgain } from './queue.ts';
+import { activeEndpoints, endGone, planByIndex, queueAgain, sendFirst } from './queue.ts';
 
 type Delivery = Row<typeof delivery>;
 type Detail = Row<typeof deliveryDetail>;
@@ -52,14 +52,21 @@ export function makeDeliveries({ db, peopleDb, clock, emit, wake }: DeliveriesDe
     },
 
     /**
-     * Makes a delivery in any state due now and restarts its retry schedule; a finished one becomes
-     * pending again and does not block its subject. @throws Failure `not_found`, `conflict`
+     * Sends a delivery in any state now, even while its endpoint is paused, and restarts its retry
+     * schedule; a finished one becomes pending again and does not block its subject.
+     * @throws Failure `not_found`, `conflict`
      */
     async retryDelivery(id: string): Promise<Delivery> {
-      const { bodyRemovedAt } = await getDelivery(id);
-      if (bodyRemovedAt !== null)
+      const delivery = await getDelivery(id);
+      if (delivery.bodyRemovedAt !== null)
         throw new Failure('conflict', 'the body of its event was removed, so nothing can be sent');
-      if (await peopleDb.begin((tx) => retry(tx, id, clock.now()))) {
+      const retried = await peopleDb.begin(async (tx) => {
+        const now = clock.now();
+        const isQueued = await retry(tx, id, now);
+        if (isQueued) await sendFirst(tx, delivery, now);
+        return isQueued;
+      });
+      if (retried) {
         wake();
         return getDelivery(id);
       }

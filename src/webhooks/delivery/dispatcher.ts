@@ -18,6 +18,7 @@ import {
   claimDeliveries,
   type Job,
   planByIndex,
+  pullForward,
   type Quota,
 } from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
@@ -40,6 +41,10 @@ export interface Pass {
 /** Endpoints examined, and deliveries cancelled per endpoint, in one pass. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
+/** Deliveries of a recovered endpoint that are pulled forward when it has none due. */
+const PULLED = 100;
+/** Of so many endpoints in one pass. */
+const RECOVERING_MAX = 10;
 /** Endpoints from which deliveries were claimed since are examined between rounds. */
 const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
@@ -180,11 +185,13 @@ export class Dispatcher {
     // Between rounds what is to be cancelled waits.
     const cancelled = inRound ? active.filter((each) => cancelledBefore(each, now)) : [];
     for (const endpoint of cancelled) if (!signal?.aborted) await this.cancel(endpoint, now);
+    const recovering = await this.pullForward(active, now);
     const hasCapacity = this.hasCapacityFor(ready);
     this.starved = ready.length > 0 && !hasCapacity ? ready : undefined;
     const left = hasCapacity && (jobs.length > 0 || untriedOf(claims).length > 0);
     const claimed = jobs.length;
-    if (left || deferred > 0 || cancelled.length > 0 || next !== '') return { claimed, more: true };
+    if (left || deferred > 0 || cancelled.length > 0 || recovering > 0 || next !== '')
+      return { claimed, more: true };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
     const nextAt = Math.min(
       nextDueAt(active, now),
@@ -193,6 +200,20 @@ export class Dispatcher {
       inRound ? NEVER : this.rounds.nextAt,
     );
     return { claimed, more: false, ...(nextAt === NEVER ? {} : { nextDueAt: nextAt }) };
+  }
+
+  /**
+   * What failed before an endpoint recovered does not wait for its retry: so many are made due as
+   * soon as none is. So they go as fast as the endpoint takes them, and stop when it fails again.
+   */
+  private async pullForward(active: readonly ActiveEndpoint[], now: Instant): Promise<number> {
+    const recovering = active.filter(({ recoveredAt, state, firstDueAt }) => {
+      return recoveredAt !== null && state === 'enabled' && (firstDueAt ?? NEVER) > now;
+    });
+    const some = recovering.slice(0, RECOVERING_MAX);
+    for (const endpoint of some)
+      await this.deps.db.begin((tx) => pullForward(tx, endpoint, now, PULLED));
+    return some.length;
   }
 
   private hasCapacityFor(endpoints: readonly ActiveEndpoint[]): boolean {
@@ -240,7 +261,8 @@ export class Dispatcher {
     const { delivery, endpoint } = job;
     try {
       const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
-      const request = requests.build(endpoint, event, startedAt);
+      const built = requests.build(endpoint, event, startedAt);
+      const request = { ...built, deadlineMs: endpoint.timeoutMs ?? undefined };
       const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
       const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
         const ended = await client.post(request);
@@ -295,7 +317,13 @@ function untriedOf({ ready, tried }: Claim): ActiveEndpoint[] {
 }
 
 /** What must be as it was examined for a claim. */
-const AS_EXAMINED = ['ordered', 'ratePerS', 'rateUsedUntil', 'consecutiveFailures'] as const;
+const AS_EXAMINED = [
+  'ordered',
+  'ratePerS',
+  'rateUsedUntil',
+  'consecutiveFailures',
+  'probe',
+] as const;
 
 function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
   const later = active.flatMap((endpoint) => readyAt(endpoint) ?? []).filter((at) => at > now);

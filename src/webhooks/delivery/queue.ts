@@ -16,7 +16,13 @@ export interface ActiveEndpoint {
   ordered: boolean;
   ratePerS: number | null;
   rateUsedUntil: Instant | null;
+  /** Its own bound of attempts in flight. */
+  maxInFlight: number | null;
   consecutiveFailures: number;
+  /** A person asked for a delivery: the first one is sent even while it is paused. */
+  probe: boolean;
+  /** When it recovered, while what failed before may still wait for a retry. */
+  recoveredAt: Instant | null;
   /** Its deliveries from before are still to be cancelled. */
   skipBefore: Instant | null;
   /** When its first unclaimed delivery is due; null when all are claimed. */
@@ -67,6 +73,10 @@ export interface ClaimedEndpoint {
   signing: string[];
   encryptedSecrets: string;
   encryptedHeaders: string | null;
+  /** Its own waits before retries in seconds, its own timeout and bound of attempts in flight. */
+  retrySchedule: number[] | null;
+  timeoutMs: number | null;
+  maxInFlight: number | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;
@@ -101,7 +111,7 @@ export interface Job {
 export interface Quota {
   endpoint: Pick<
     ActiveEndpoint,
-    'endpointId' | 'ordered' | 'ratePerS' | 'rateUsedUntil' | 'consecutiveFailures'
+    'endpointId' | 'ordered' | 'ratePerS' | 'rateUsedUntil' | 'consecutiveFailures' | 'probe'
   >;
   n: number;
   /** Under a rate: until when the first, second and so on of them use it up. */
@@ -152,11 +162,12 @@ export async function claimDeliveries({ sql }: Queryable, request: ClaimRequest)
 }
 
 function quotaRow({ endpoint, n, rateUntil }: Quota) {
-  const { endpointId, ordered, ratePerS, rateUsedUntil, consecutiveFailures } = endpoint;
+  const { endpointId, ordered, ratePerS, rateUsedUntil, consecutiveFailures, probe } = endpoint;
   return {
     endpoint_id: uuidOf(endpointId),
     n,
-    exclusive: ordered || ratePerS !== null,
+    exclusive: ordered || ratePerS !== null || probe,
+    probe,
     failures: consecutiveFailures,
     rate_per_s: ratePerS,
     rate_used_until: rateUsedUntil === null ? null : isoText(rateUsedUntil),
@@ -202,6 +213,59 @@ function jobsOf({ deliveries, endpoints, bodies }: ClaimRow, leaseUntil: Instant
     const delivery = { id, ...event, queuedAt, attempts, scheduleStep, fence };
     return endpoint ? [{ delivery, endpoint, leaseUntil }] : [];
   });
+}
+
+/**
+ * Makes a pending delivery the first of its endpoint, which is sent even while the endpoint is
+ * paused: a person asked for it, and it is the probe of the endpoint.
+ */
+export async function sendFirst(
+  tx: Tx,
+  { endpointId, eventId }: { endpointId: string; eventId: string },
+  now: Instant,
+): Promise<void> {
+  const { sql } = tx;
+  await planByIndex(tx);
+  await sql`
+    update tallyhook.pending_deliveries d
+    set due_at = least(${isoText(now)}::timestamptz, f.due_at - interval '1 millisecond')
+    from (select due_at from tallyhook.pending_deliveries
+      where endpoint_id = ${uuidOf(endpointId)} order by due_at limit 1) f
+    where d.id = tallyhook.delivery_id(${uuidOf(eventId)}::uuid, ${endpointId})`;
+  await sql`
+    update tallyhook.endpoint_health set probe_requested = true
+    where endpoint_id = ${endpointId} and paused_until > ${isoText(now)}`;
+}
+
+/**
+ * Makes deliveries due now that wait for a retry, were last attempted before their endpoint
+ * recovered, and are among the first that wait. Without any the endpoint is no longer recovering.
+ */
+export async function pullForward(
+  tx: Tx,
+  { endpointId, recoveredAt }: Pick<ActiveEndpoint, 'endpointId' | 'recoveredAt'>,
+  now: Instant,
+  limit: number,
+): Promise<void> {
+  const { sql } = tx;
+  const recovered = isoText(recoveredAt ?? now);
+  await planByIndex(tx);
+  // The first that wait, of which some may have failed since: they keep their schedule.
+  const pulled = await sql`
+    with waiting as materialized (
+      select id, attempts from tallyhook.pending_deliveries
+      where endpoint_id = ${uuidOf(endpointId)} and due_at > ${isoText(now)}
+      order by due_at limit ${limit}
+    )
+    update tallyhook.pending_deliveries d set due_at = ${isoText(now)}
+    from waiting w
+    where d.id = w.id and d.due_at > ${isoText(now)} and not exists (
+      select from tallyhook.attempts a
+      where a.delivery_id = w.id and a.n = w.attempts and a.at >= ${recovered})`;
+  if (pulled.count === 0)
+    await sql`
+      update tallyhook.endpoint_health set recovered_at = null
+      where endpoint_id = ${endpointId} and recovered_at = ${recovered}`;
 }
 
 /**

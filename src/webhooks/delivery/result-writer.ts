@@ -20,7 +20,12 @@ import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/even
 import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
 import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { ATTEMPT_RESULTS, type AttemptResult, evaluateAttempt } from './attempt-result.ts';
+import {
+  ATTEMPT_RESULTS,
+  type AttemptResult,
+  evaluateAttempt,
+  ownPolicy,
+} from './attempt-result.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
 import { type Job, makeNextDue, planByIndex } from './queue.ts';
 
@@ -157,7 +162,8 @@ export class ResultWriter {
     // A delivery that was held has its whole time from when its endpoint was enabled.
     const queuedAt = Math.max(delivery.queuedAt, endpoint.enabledAt);
     const queued = { ...delivery, queuedAt };
-    const result = evaluateAttempt(response, queued, settings.retry, endedAt, random);
+    const policy = ownPolicy(settings.retry, endpoint.retrySchedule);
+    const result = evaluateAttempt(response, queued, policy, endedAt, random);
     const { kind, dueAt, scheduleStep } = result;
     const attempt = {
       n: delivery.attempts + 1,
@@ -189,13 +195,13 @@ export class ResultWriter {
     const endpoints = await lockHealth(tx, ids);
     const changed = await storeResults(tx, updatesOf(sends), now);
     const drafts: EventDraft[] = [];
-    const saved = new Map<string, Health>();
+    const saved = new Map<string, HealthUpdate>();
     for (const [endpointId, before] of endpoints) {
       const source = { endpointId, url: before.url };
       const own = sends.filter(({ job }) => job.delivery.endpointId === endpointId);
       const signals = own.flatMap(signalOf);
       const { health, change } = foldHealth(before, signals, settings.health, random);
-      saved.set(endpointId, health);
+      saved.set(endpointId, { ...health, recovered: change === 'recovered' });
       if (change === 'recovered') drafts.push(recoveredEvent(source, now));
       else if (change && (await disableEndpoint(tx.orm, endpointId, change, now)))
         drafts.push(disabledEvent(source, change, now));
@@ -204,7 +210,7 @@ export class ResultWriter {
       });
       drafts.push(...exhausted.flatMap(({ job }) => exhaustedDraftOf(job, now)));
     }
-    await saveHealth(tx, saved);
+    await saveHealth(tx, saved, now);
     const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
       return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
     });
@@ -360,7 +366,16 @@ async function lockHealth(
   return new Map(rows.map(({ endpointId, ...row }) => [endpointId, row]));
 }
 
-async function saveHealth(tx: Tx, healths: ReadonlyMap<string, Health>): Promise<void> {
+interface HealthUpdate extends Health {
+  /** Its circuit was open. */
+  recovered: boolean;
+}
+
+async function saveHealth(
+  tx: Tx,
+  healths: ReadonlyMap<string, HealthUpdate>,
+  now: Instant,
+): Promise<void> {
   if (healths.size === 0) return;
   const text = (at: Instant | null) => (at === null ? null : isoText(at));
   const rows = [...healths].map(([id, health]) => ({
@@ -369,12 +384,17 @@ async function saveHealth(tx: Tx, healths: ReadonlyMap<string, Health>): Promise
     failing_since: text(health.failingSince),
     paused_until: text(health.pausedUntil),
     last_success_at: text(health.lastSuccessAt),
+    recovered: health.recovered,
   }));
   await tx.sql`
     update tallyhook.endpoint_health h set consecutive_failures = x.failures,
       failing_since = x.failing_since, paused_until = x.paused_until,
-      last_success_at = greatest(h.last_success_at, x.last_success_at)
+      last_success_at = greatest(h.last_success_at, x.last_success_at),
+      probe_requested = h.probe_requested and x.paused_until is not null,
+      recovered_at = case when x.recovered then ${isoText(now)}
+        when x.paused_until is null then h.recovered_at end
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, failures int,
-      failing_since timestamptz, paused_until timestamptz, last_success_at timestamptz)
+      failing_since timestamptz, paused_until timestamptz, last_success_at timestamptz,
+      recovered boolean)
     where h.endpoint_id = x.id`;
 }

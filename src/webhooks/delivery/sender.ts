@@ -18,6 +18,7 @@ type Count = Record<Pool, number>;
 interface ReadyEndpoint {
   endpointId: string;
   url: string;
+  maxInFlight: number | null;
   consecutiveFailures: number;
 }
 
@@ -83,21 +84,22 @@ export class Sender {
    * that has none is not claimed, because it would take the room of other endpoints.
    */
   capacities(endpoints: readonly ReadyEndpoint[]) {
-    const capacities = endpoints.map(({ endpointId, url, consecutiveFailures }) => {
+    const capacities = endpoints.map((endpoint) => {
+      const { endpointId, url, consecutiveFailures } = endpoint;
       const queue = this.queues.get(endpointId);
       const { origin, pool } = queue ?? {
         origin: new URL(url).origin,
         pool: firstPool(consecutiveFailures),
       };
-      const n = queue ? this.capacityOf(queue, consecutiveFailures) : 1;
+      const n = queue ? this.capacityOf(queue, endpoint) : 1;
       return { endpointId, n, origin, pool };
     });
     return this.slots.limit(capacities);
   }
 
-  private capacityOf(queue: EndpointQueue, consecutiveFailures: number): number {
-    const inFlight = Math.min(this.inFlightMaxAfter(consecutiveFailures), this.limitOf(queue));
-    const keepsUp = queue.pool === 'quick' && consecutiveFailures === 0;
+  private capacityOf(queue: EndpointQueue, endpoint: ReadyEndpoint): number {
+    const inFlight = Math.min(this.inFlightMaxOf(endpoint), this.limitOf(queue));
+    const keepsUp = queue.pool === 'quick' && endpoint.consecutiveFailures === 0;
     const window = keepsUp ? Math.max(inFlight, queue.ramp) : inFlight;
     const claimed = queue.sending + waitingIn(queue);
     // Keeps claims in groups: a wide window is refilled once half of it is free, or no send waits.
@@ -120,7 +122,7 @@ export class Sender {
       if (origin !== queue.origin) this.releaseQueue(queue);
       queue.origin = origin;
       queue.acceptedAt = now;
-      queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
+      queue.inFlightMax = this.inFlightMaxOf(job.endpoint);
       (isRetry(job) ? queue.retries : queue.fresh).push(job);
       this.slots.wait(origin, 1);
       this.waiting.add(queue);
@@ -144,8 +146,12 @@ export class Sender {
     this.notify();
   }
 
-  private inFlightMaxAfter(consecutiveFailures: number): number {
-    const cap = this.deps.settings.inFlightPerEndpoint;
+  private inFlightMaxOf({
+    maxInFlight,
+    consecutiveFailures,
+  }: Pick<ReadyEndpoint, 'maxInFlight' | 'consecutiveFailures'>): number {
+    const { inFlightPerEndpoint } = this.deps.settings;
+    const cap = Math.min(maxInFlight ?? inFlightPerEndpoint, inFlightPerEndpoint);
     return inFlightMax(cap, consecutiveFailures, this.deps.daemons());
   }
 

@@ -1,6 +1,7 @@
 /**
- * SQL of the attempts of each endpoint, a row per minute: what plots read instead of every attempt.
- * Recent minutes are counted anew in every pass, because an attempt is stored after its end.
+ * SQL of the attempts of each endpoint, and of all, a row per minute and event type: what plots and
+ * figures read instead of every attempt. Recent minutes are counted anew in every pass, because an
+ * attempt is stored after its end.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -9,6 +10,7 @@ import type { attemptStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
 import { planByIndex } from '../delivery/queue.ts';
 import { SOON_MS } from '../delivery/result-writer.ts';
+import { ALL_ENDPOINTS, bucketOf, histogramOf } from './figures.ts';
 
 const MINUTE_MS = 60_000;
 /** An attempt is stored sooner after its start, unless the database did not respond. */
@@ -29,29 +31,40 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
     const end = Math.max(from, next ?? from) + PASS_MS;
     await tx.sql`
       with made as materialized (
-        -- Not a join, for which the planner would read every delivery of an endpoint.
         select date_trunc('minute', a.at) as minute, a.result, a.duration_ms,
-          'ep_' || coalesce(
-            (select d.endpoint_id from tallyhook.deliveries d where d.id = a.delivery_id limit 1),
-            (select d.endpoint_id from tallyhook.pending_deliveries d where d.id = a.delivery_id)
-          ) as endpoint_id
+          'ep_' || w.endpoint_id as endpoint_id, w.event_type
         from tallyhook.attempts a
+        -- Limited, since for a plain join the planner would read every delivery of an endpoint.
+        cross join lateral (
+          select d.endpoint_id, d.event_type from tallyhook.deliveries d where d.id = a.delivery_id
+          union all
+          select d.endpoint_id, d.event_type from tallyhook.pending_deliveries d
+          where d.id = a.delivery_id
+          limit 1) w
         where a.at >= ${isoText(from)}::timestamptz and a.at < ${isoText(end)}::timestamptz
         union all
-        select date_trunc('minute', d.attempted_at), d.state, d.duration_ms, 'ep_' || d.endpoint_id
+        select date_trunc('minute', d.attempted_at), d.state, d.duration_ms,
+          'ep_' || d.endpoint_id, d.event_type
         from tallyhook.deliveries d
         where d.id >= ${uuidAt(from - SOON_MS)} and d.id < ${uuidAt(end)}
           and d.attempted_at >= ${isoText(from)}::timestamptz
           and d.attempted_at < ${isoText(end)}::timestamptz
+      ), summed as (
+        select endpoint_id, minute, event_type, ${bucketOf(tx)} as bucket, count(*) as n,
+          count(*) filter (where result = 'delivered') as delivered,
+          sum(duration_ms) as duration_ms, max(duration_ms) as slowest_ms
+        from made group by 1, 2, 3, 4
       )
       insert into tallyhook.attempt_minutes as m
-        (endpoint_id, at, delivered, failed, duration_ms, slowest_ms)
-      select endpoint_id, minute, count(*) filter (where result = 'delivered'),
-        count(*) filter (where result <> 'delivered'), sum(duration_ms), max(duration_ms)
-      from made where endpoint_id is not null group by 1, 2 order by 1, 2
-      on conflict (endpoint_id, at) do update set delivered = excluded.delivered,
+        (endpoint_id, at, event_type, delivered, failed, duration_ms, slowest_ms, latencies)
+      select coalesce(endpoint_id, ${ALL_ENDPOINTS}), minute, event_type, sum(delivered),
+        sum(n) - sum(delivered), sum(duration_ms), max(slowest_ms), ${histogramOf(tx)}
+      from summed
+      group by grouping sets ((endpoint_id, minute, event_type), (minute, event_type))
+      order by 1, 2, 3
+      on conflict (endpoint_id, at, event_type) do update set delivered = excluded.delivered,
         failed = excluded.failed, duration_ms = excluded.duration_ms,
-        slowest_ms = excluded.slowest_ms`;
+        slowest_ms = excluded.slowest_ms, latencies = excluded.latencies`;
     return next !== null && end < now;
   });
 }
@@ -87,7 +100,7 @@ export async function listAttemptActivity(
   { sql }: Queryable,
   since: Instant,
   stepMs: number,
-  endpointId?: string,
+  endpointId: string = ALL_ENDPOINTS,
 ): Promise<Row<typeof attemptStep>[]> {
   const from = sql`${isoText(since)}::timestamptz`;
   return sql<Row<typeof attemptStep>[]>`
@@ -96,7 +109,7 @@ export async function listAttemptActivity(
       (sum(duration_ms) / sum(delivered + failed))::float8 as mean_ms,
       max(slowest_ms) as slowest_ms
     from tallyhook.attempt_minutes
-    where at >= ${from} ${endpointId === undefined ? sql`` : sql`and endpoint_id = ${endpointId}`}
+    where endpoint_id = ${endpointId} and at >= ${from}
     group by 1 order by 1`;
 }
 

@@ -7,8 +7,9 @@ import type { Db, Tx } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
+import { type Json, jsonText } from '../../kernel/json.ts';
 import type { Random } from '../../kernel/random.ts';
-import { type Outbox, takePosition } from '../../outbox/outbox.ts';
+import { findEvent, type Outbox, takePosition } from '../../outbox/outbox.ts';
 import {
   type endpoint,
   type endpointDetail,
@@ -17,16 +18,19 @@ import {
   SCHEMES,
   type Scheme,
 } from '../../resources/delivery/endpoint.ts';
+import { exampleOfEvent } from '../../resources/delivery/event.ts';
+import type { EventType } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
+import { sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { UrlRules } from './address.ts';
 import { disabledEvent, testEvent } from './events.ts';
+import { checkFilter } from './filter.ts';
 import { HEALTHY } from './health.ts';
 import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
 import { activeKeys, makeKey, publicKeyOf, rotateKeys, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
-import { type EndpointInput, validateInput } from './validation.ts';
+import { type EndpointInput, type EndpointLimits, validateInput } from './validation.ts';
 
 interface EndpointsDeps {
   db: Db;
@@ -35,7 +39,7 @@ interface EndpointsDeps {
   ids: Ids;
   encryption: Encryption;
   settings: WebhookSettings;
-  rules: UrlRules;
+  limits: EndpointLimits;
   emit: Outbox['emit'];
   /** Called when something may have become due. */
   wake: () => void;
@@ -49,6 +53,13 @@ interface NewSecrets {
   secret: string | null;
   /** `whpk_…`; null without a new v1a key. */
   newPublicKey: string | null;
+}
+interface FilterTestInput {
+  /** By default that of the endpoint. */
+  filter?: Json | undefined;
+  /** One of the two. */
+  eventId?: string | undefined;
+  type?: EventType | undefined;
 }
 /** @param owner only the endpoints of this one */
 type Page = {
@@ -85,7 +96,7 @@ export function makeEndpoints(deps: EndpointsDeps) {
      * Changes the fields of `input`. Another origin without `headers` removes the headers; the
      * result names them.
      * Deliveries already claimed are sent as before. Adding a scheme creates its key. Changed types
-     * apply to every event that is committed after the change.
+     * and a changed filter apply to every event that is committed after the change.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
      */
     updateEndpoint: (id: string, input: Partial<EndpointInput>) => update(deps, id, input),
@@ -116,8 +127,17 @@ export function makeEndpoints(deps: EndpointsDeps) {
     rotateSecret: (id: string, overlapMs = deps.settings.rotationOverlapMs) =>
       rotate(deps, id, overlapMs),
 
-    /** Emits an `endpoint.test` to this endpoint only. @throws Failure `not_found`, `conflict` */
+    /**
+     * Sends an `endpoint.test` to this endpoint only, now, even while it is paused.
+     * @throws Failure `not_found`, `conflict`
+     */
     sendTest: (id: string) => sendTest(deps, id).finally(deps.wake),
+
+    /**
+     * Whether a filter lets an event pass, stored or the example of its type, and its body.
+     * @throws Failure `not_found`, `invalid_request`
+     */
+    testFilter: (id: string, test: FilterTestInput) => testFilter(deps, id, test),
 
     /** The newest public key of each endpoint that signs with v1a. */
     publicKeys: () => store.listPublicKeys(db.orm, PUBLIC_KEYS_MAX),
@@ -144,7 +164,7 @@ async function create(
   createdBy: string,
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
-  const valid = validateInput(input, deps.rules);
+  const valid = validateInput(input, deps.limits);
   const [all, own] = await Promise.all([
     store.countEndpoints(db.orm),
     store.countEndpoints(db.orm, createdBy),
@@ -167,9 +187,13 @@ async function create(
     url: valid.url,
     description: valid.description ?? null,
     eventTypes: valid.eventTypes ?? ['*'],
+    filter: valid.filter ?? null,
     ordering: valid.ordering ?? 'none',
     signing,
     ratePerS: valid.ratePerS ?? null,
+    retrySchedule: valid.retrySchedule ?? null,
+    timeoutMs: valid.timeoutMs ?? null,
+    maxInFlight: valid.maxInFlight ?? null,
     encryptedSecrets: encryptKeys(encryption, id, keys),
     encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
     publicKey: newSecrets(keys).newPublicKey,
@@ -206,11 +230,11 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...columns } = validateInput(input, deps.rules);
+  const { headers, ...columns } = validateInput(input, deps.limits);
   const now = clock.now();
   let made: SigningKey[] = [];
   let removedHeaders: string[] = [];
-  const subscribes = columns.eventTypes !== undefined;
+  const subscribes = columns.eventTypes !== undefined || columns.filter !== undefined;
   const patchOf = (before: store.EndpointRow) => {
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
@@ -247,7 +271,7 @@ async function enable(
     const skipBefore = held === 'skip' ? now : row.skipBefore;
     const patch = { state: 'enabled', stateReason: null, stateAt: now, skipBefore };
     await store.updateEndpoint(orm, id, patch);
-    await store.resetHealth(orm, id);
+    await store.resetHealth(orm, id, now);
     return endpointOf({ ...row, ...patch }, encryption, now);
   });
 }
@@ -292,9 +316,22 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
     const row = existing(await store.findEndpoint(tx.orm, id));
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
     const source = { endpointId: id, url: row.url };
-    const [event] = await deps.emit(tx, [testEvent(source, deps.clock.now())]);
-    return { eventId: must(event, 'test event').id };
+    const now = deps.clock.now();
+    const [event] = await deps.emit(tx, [testEvent(source, now)]);
+    const { id: eventId } = must(event, 'test event');
+    await sendFirst(tx, { endpointId: id, eventId }, now);
+    return { eventId };
   });
+}
+
+async function testFilter({ db }: EndpointsDeps, id: string, test: FilterTestInput) {
+  const { filter = existing(await store.findEndpoint(db.orm, id)).filter, eventId, type } = test;
+  if ((eventId === undefined) === (type === undefined))
+    throw new Failure('invalid_request', 'give event_id or type, one of them');
+  if (filter !== null) checkFilter(filter);
+  const body = type ? jsonText(exampleOfEvent(type)) : await findEvent(db, eventId ?? '');
+  if (body === undefined) throw new Failure('not_found', `no stored event ${eventId}`);
+  return { matches: filter === null || (await store.passesFilter(db, body, filter)), body };
 }
 
 function existing(row: store.EndpointRow | undefined): store.EndpointRow {

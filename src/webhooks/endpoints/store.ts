@@ -1,5 +1,5 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
-import type { Orm, Queryable, Tx } from '../../db/connect.ts';
+import { asJson, type Orm, type Queryable, type Tx } from '../../db/connect.ts';
 import {
   and,
   asc,
@@ -13,6 +13,7 @@ import {
   or,
 } from '../../db/drizzle.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
 
@@ -22,6 +23,8 @@ const { deletedAt: _deletedAt, ...COLUMNS } = getTableColumns(endpoints);
 const {
   endpointId: _id,
   rateUsedUntil: _rate,
+  probeRequested: _probe,
+  recoveredAt: _recovered,
   ...HEALTH_COLUMNS
 } = getTableColumns(endpointHealth);
 
@@ -79,6 +82,19 @@ export async function countFailing({ orm }: Pick<Queryable, 'orm'>): Promise<num
   const query = orm.select({ n: count() }).from(endpoints);
   const rows = await query.where(and(isLive, isFailing(orm)));
   return Number(rows[0]?.n ?? 0);
+}
+
+/** Whether the body of an event passes a filter, as where deliveries are made. */
+export async function passesFilter(
+  { sql }: Queryable,
+  body: string,
+  filter: Json,
+): Promise<boolean> {
+  const rows = await sql<{ passes: boolean }[]>`
+    select coalesce(
+      tallyhook.matches_filter(tallyhook.document_of(${body}), ${asJson(filter)}::jsonb), true)
+      as passes`;
+  return rows[0]?.passes === true;
 }
 
 /** The endpoints that are not deleted, by state. */
@@ -189,9 +205,10 @@ export async function endSkip(orm: Orm, id: string): Promise<void> {
   await orm.update(endpoints).set({ skipBefore: null }).where(eq(endpoints.id, id));
 }
 
-/** Resets failures and pause; keeps `lastSuccessAt`. */
-export async function resetHealth(orm: Orm, endpointId: string): Promise<void> {
-  const { lastSuccessAt: _, ...reset } = HEALTHY;
+/** Resets failures and pause, as when it recovers; keeps `lastSuccessAt`. */
+export async function resetHealth(orm: Orm, endpointId: string, now: Instant): Promise<void> {
+  const { lastSuccessAt: _, ...healthy } = HEALTHY;
+  const reset = { ...healthy, probeRequested: false, recoveredAt: now };
   await orm.update(endpointHealth).set(reset).where(eq(endpointHealth.endpointId, endpointId));
 }
 

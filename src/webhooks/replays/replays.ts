@@ -28,6 +28,9 @@ interface Replay extends Shown {
 /** `until` is the present by default. */
 type Request = Omit<Input, 'until'> & { until?: Instant | undefined };
 
+/** @param endpointId only those of this one */
+type Page = { endpointId?: string | undefined; before: string; limit: number };
+
 const DAY_MS = 86_400_000;
 
 export type Replays = ReturnType<typeof makeReplays>;
@@ -70,16 +73,25 @@ export function makeReplays(deps: Deps) {
     async countReplay(request: Request): Promise<Shown> {
       const input = inputOf(deps, request);
       const counts = await peopleDb.begin((tx) => countReplay(tx, input, COUNTED_MAX));
-      const none = { id: null, reached: null, createdBy: null, createdAt: null, finishedAt: null };
+      const none = {
+        id: null,
+        reached: null,
+        progress: null,
+        createdBy: null,
+        createdAt: null,
+        finishedAt: null,
+      };
       return { ...none, ...input, ...counts, state: 'dry_run' };
     },
 
     /** Newest first, with ids below `before`; from the newest for the empty string. */
-    async listReplays({ before, limit }: { before: string; limit: number }): Promise<Replay[]> {
+    async listReplays({ endpointId, before, limit }: Page): Promise<Replay[]> {
       const { sql } = peopleDb;
       return sql<Replay[]>`
         select ${columns(peopleDb)} from tallyhook.replays r
-        ${before ? sql`where r.id < ${before}` : sql``} order by r.id desc limit ${limit}`;
+        where true ${before ? sql`and r.id < ${before}` : sql``}
+          ${endpointId === undefined ? sql`` : sql`and r.endpoint_id = ${endpointId}`}
+        order by r.id desc limit ${limit}`;
     },
 
     /** @throws Failure `not_found` */
@@ -138,7 +150,9 @@ const PENDING_MAX = 10_000;
 
 function columns({ sql }: Queryable) {
   return sql`r.id, r.endpoint_id, r.since, r.until, r.event_types as types, r.which, r.state,
-    r.position_at as reached, r.position_id, r.examined, r.queued, r.created_by, r.created_at,
+    r.position_at as reached, case r.state when 'done' then 1 else (
+      extract(epoch from r.position_at - r.since) / extract(epoch from r.until - r.since))::float8
+    end as progress, r.position_id, r.examined, r.queued, r.created_by, r.created_at,
     r.finished_at`;
 }
 
@@ -281,13 +295,17 @@ function eventsOf(
     order by recorded_at, id limit ${limit}`;
 }
 
-/** The deliveries of those events of the page that the endpoint subscribes to. */
+/** The deliveries of the page's events to which it subscribes and that pass its filter. */
 function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
   return db.sql`
     select e.recorded_at, e.id, e.type, e.subject, e.subject_seq,
       tallyhook.delivery_id(e.id, p.id) as delivery_id
     from page e join tallyhook.endpoints p
       on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
-    where e.shape <> ${REMOVED_SHAPE} and (${types.length === 0}
-      or array['*', e.type, split_part(e.type, '.', 1) || '.*'] && ${types}::text[])`;
+    where e.shape <> ${REMOVED_SHAPE}
+      and (${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
+        && ${types}::text[])
+      and (p.filter is null or (
+        select tallyhook.passes_filter(v, p.filter) from tallyhook.events v
+        where v.recorded_at = e.recorded_at and v.id = e.id))`;
 }

@@ -23,7 +23,7 @@ export const ENDS: Record<string, Line> = {
   alerts: { grows: 'a condition that an alert is about', end: 'deleted', by: 'the end of it' },
   approvals: { grows: 'an approval of a proposal', end: 'kept' },
   attempt_minutes: {
-    grows: 'an endpoint and minute with attempts',
+    grows: 'an endpoint, minute and event type with attempts',
     end: 'deleted',
     by: 'housekeeping, 31 days',
   },

@@ -90,6 +90,7 @@ import {
   countAttemptMinutes,
   listAttemptActivity,
 } from '../../../src/webhooks/endpoints/attempt-minutes.ts';
+import { readFigures } from '../../../src/webhooks/endpoints/figures.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { manualClock } from '../../harness/manual-clock.ts';
 import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
@@ -142,7 +143,7 @@ const observed = (addr: string) => {
   const at = { startedAt: NOW, endedAt: NOW + 10, opened: true };
   return { key: addr.toLowerCase(), ...at };
 };
-const SEEN = { ratePerS: null, rateUsedUntil: null, consecutiveFailures: 0 };
+const SEEN = { ratePerS: null, rateUsedUntil: null, consecutiveFailures: 0, probe: false };
 const report = {
   kind: 'give',
   txAppNo: 101n,
@@ -352,6 +353,10 @@ export const READS: Record<string, Read> = {
       listAttemptActivity(db, NOW - HOUR_MS, 60_000),
       listPollActivity(db, NOW - HOUR_MS, 60_000, NOW),
     ]),
+  'GET /api/endpoints/{id}/figures': async (db) => {
+    await readFigures(db, { step: 'minute', endpointId: ENDPOINT }, NOW);
+    await readFigures(db, { step: 'hour', type: 'endpoint.test' }, NOW);
+  },
   'webhooks: attempts by the minute': (db) => countAttemptMinutes(db, NOW),
   'webhooks: the backlog': (db) => countPending(db, 1_000),
 };

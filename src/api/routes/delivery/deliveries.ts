@@ -1,7 +1,5 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
-import { Failure } from '../../../kernel/errors.ts';
-import { type Caller, onlyOwnOf } from '../../../keys/keys.ts';
 import { attempt, delivery, deliveryDetail } from '../../../resources/delivery/delivery.ts';
 import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
@@ -10,7 +8,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, schemaOf } from '../../http/schemas.ts';
-import { isOwnOrAdmin, requireOwner, requireSeen } from './endpoints.ts';
+import { isOwnOrAdmin, requireOwn, requireOwner, requireSeen } from './endpoints.ts';
 
 const showAttempt = shower(attempt);
 const query = z.strictObject({ ...paging, ...filtersOf(delivery.filters) });
@@ -28,7 +26,7 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     ownOnly: true,
     async list({ query }, { after: before = '', limit }, caller) {
       const filter = givenOf(delivery.filters, query);
-      if (onlyOwnOf(caller) !== undefined) await requireOwn(webhooks, filter.endpointId, caller);
+      await requireOwn(webhooks, filter.endpointId, caller);
       return webhooks.listDeliveries(filter, { before, limit });
     },
     position: ({ id }) => id,
@@ -111,17 +109,6 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
       return webhooks.cancelDelivery(params.id);
     },
   });
-}
-
-/** The deliveries of one endpoint are found by an index, those of an owner are not. */
-async function requireOwn(
-  webhooks: ApiDeps['webhooks'],
-  endpointId: string | undefined,
-  caller: Caller,
-): Promise<void> {
-  if (endpointId === undefined)
-    throw new Failure('invalid_request', 'endpoint_id: name one of your endpoints');
-  await requireSeen(webhooks, endpointId, caller);
 }
 
 /** A receiver's answer may name its own secrets. */

@@ -4,6 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
+import { type Json, parseJson } from '../../../kernel/json.ts';
 import { type Caller, onlyOwnOf } from '../../../keys/keys.ts';
 import { endpointActivity } from '../../../resources/admin/activity.ts';
 import {
@@ -11,10 +12,13 @@ import {
   endpoint,
   endpointDetail,
   endpointWithKeys,
+  filterTest,
   HELD_CHOICES,
   ORDERINGS,
   SCHEMES,
 } from '../../../resources/delivery/endpoint.ts';
+import { EVENT_TYPES } from '../../../resources/delivery/events.ts';
+import { camelOf } from '../../../resources/fields.ts';
 import { type EndpointInput, listAttemptActivity } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
@@ -22,13 +26,33 @@ import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, originOf, textInput } from '../../http/schemas.ts';
 import { rangeQuery, stepsOf } from '../admin/activity.ts';
 
+/** Its form is checked by `webhooks`, which names the place of what is wrong. */
+const filterInput = z
+  .record(z.string(), z.unknown())
+  .nullable()
+  .openapi({
+    type: 'object',
+    description:
+      'A query over the body of events: paths with plain values or $eq, $ne, $gt, $gte, $lt, ' +
+      '$lte, $in, $nin, $exists and $not, joined by $and, $or and $not',
+    example: { 'data.addr': '0x00112233445566778899aabbccddeeff00112233' },
+  });
+
 const endpointPatch = z
   .strictObject({
     url: textInput(2_048),
     event_types: z.array(textInput(100)).max(100),
     ordering: z.enum(ORDERINGS),
     signing: z.array(z.enum(SCHEMES)).max(2),
+    filter: filterInput,
     rate_per_s: z.number().nullable(),
+    retry_schedule: z
+      .array(z.int())
+      .max(20)
+      .nullable()
+      .openapi({ description: 'Seconds before each retry: 1 to 20 steps of 1 to 86400' }),
+    timeout_ms: z.int().nullable(),
+    max_in_flight: z.int().nullable(),
     headers: z.record(textInput(100), z.string().max(4_096)),
     description: textInput(500).nullable(),
   })
@@ -49,6 +73,14 @@ const enabling = z
     }),
   })
   .optional();
+
+const filterTesting = z.strictObject({
+  filter: filterInput.optional(),
+  event_id: idInput('evt').optional().openapi({ description: 'A stored event' }),
+  type: z.enum(EVENT_TYPES).optional().openapi({
+    description: 'Or the example of this type in /api/event-types',
+  }),
+});
 
 const params = z.object({ id: idInput('ep') });
 const request = z.object({ params });
@@ -188,6 +220,22 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
   router.answer({
     ...base,
     method: 'post',
+    path: '/api/endpoints/{id}/filter/test',
+    summary: 'Test a filter, by default that of the endpoint, on an event',
+    request: z.object({ params, body: filterTesting }),
+    response: 'Whether it lets the event pass',
+    answer: filterTest,
+    ownOnly: true,
+    async handle({ params, body: { filter, event_id: eventId, type } }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      const test = { filter: filter as Json | undefined, eventId, type };
+      const { matches, body } = await webhooks.testFilter(params.id, test);
+      return { matches, body: parseJson(body) };
+    },
+  });
+  router.answer({
+    ...base,
+    method: 'post',
     path: '/api/endpoints/{id}/enable',
     summary: 'Resume deliveries',
     description:
@@ -236,6 +284,21 @@ export async function requireSeen(webhooks: ApiDeps['webhooks'], id: string, cal
   if (owner !== undefined && (await webhooks.ownerOf(id)) !== owner) throw new Failure('not_found');
 }
 
+/**
+ * A caller that sees only its own names one of its endpoints: what is of one endpoint is found by
+ * an index, what is of an owner is not.
+ * @throws Failure `invalid_request`, `not_found`
+ */
+export async function requireOwn(
+  webhooks: ApiDeps['webhooks'],
+  endpointId: string | undefined,
+  caller: Caller,
+): Promise<void> {
+  if (endpointId !== undefined) await requireSeen(webhooks, endpointId, caller);
+  else if (onlyOwnOf(caller) !== undefined)
+    throw new Failure('invalid_request', 'endpoint_id: name one of your endpoints');
+}
+
 /** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */
 export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
   return caller.scopes.includes('admin') || (await webhooks.ownerOf(id)) === caller.owner;
@@ -250,11 +313,8 @@ function visible<E extends { url: string; createdBy: string }>(
   return { ...row, url: isVisible ? row.url : originOf(row.url) };
 }
 
+/** The members that are given, named as in our code. */
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
-  const { event_types: eventTypes, rate_per_s: ratePerS, ...rest } = body;
-  return {
-    ...rest,
-    ...(eventTypes === undefined ? {} : { eventTypes }),
-    ...(ratePerS === undefined ? {} : { ratePerS }),
-  };
+  const given = Object.entries(body).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [camelOf(name), value]));
 }

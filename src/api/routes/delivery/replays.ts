@@ -1,12 +1,12 @@
 /** `/api/replays` and `/api/endpoints/{id}/replay`: events of a time, sent to an endpoint again. */
 import { z } from '@hono/zod-openapi';
-import { replay, WHICH } from '../../../resources/delivery/delivery.ts';
+import { replay, replayFilters, WHICH } from '../../../resources/delivery/delivery.ts';
 import { isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { idInput, instantInput } from '../../http/schemas.ts';
-import { requireOwner, requireSeen } from './endpoints.ts';
+import { filtersOf, idInput, instantInput } from '../../http/schemas.ts';
+import { requireOwn, requireOwner, requireSeen } from './endpoints.ts';
 
 const TYPES_MAX = 50;
 
@@ -33,6 +33,7 @@ const body = z
   .openapi('ReplayRequest');
 
 const params = z.object({ id: idInput('rpl') });
+const query = z.strictObject({ ...paging, ...filtersOf(replayFilters) });
 const base = { tag: 'deliveries' } as const;
 
 export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
@@ -62,10 +63,14 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     scope: 'read',
     path: '/api/replays',
     summary: 'List replays, newest first',
-    request: z.object({ query: z.strictObject(paging) }),
+    request: z.object({ query }),
     items: replay,
     parsePosition: idPosition('rpl'),
-    list: async (_, { after: before = '', limit }) => webhooks.listReplays({ before, limit }),
+    ownOnly: true,
+    async list({ query: { endpoint_id: endpointId } }, { after: before = '', limit }, caller) {
+      await requireOwn(webhooks, endpointId, caller);
+      return webhooks.listReplays({ endpointId, before, limit });
+    },
     position: ({ id }) => id ?? '',
   });
   router.answer({

@@ -28,6 +28,8 @@ export interface WebhookRequest {
   url: URL;
   headers: Record<string, string>;
   body: Uint8Array;
+  /** A shorter deadline of its own. */
+  deadlineMs?: number | undefined;
 }
 
 export interface AttemptResponse extends ResponseSummary {
@@ -122,7 +124,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   run(agent: Agent, request: WebhookRequest): Promise<AttemptResponse> {
     const done = new Promise<AttemptResponse>((resolve) => {
       this.finish = resolve;
-      this.endAfter(this.limits.deadlineMs);
+      const { deadlineMs } = this.limits;
+      this.endAfter(Math.min(request.deadlineMs ?? deadlineMs, deadlineMs));
     });
     const { url, headers, body } = request;
     const path = url.pathname + url.search;
