@@ -22,8 +22,13 @@ export async function withDeadline<T>(
 const WAIT_MS = 10_000;
 const OPEN_MAX = 1_000;
 
-/** Runs work of one name at a time, in the order in which it came. @throws WebhookError `busy` */
-export function makeLocks() {
+/**
+ * Runs work of one name at a time, in the order in which it came.
+ * @param waitMs replaced in tests
+ * @throws WebhookError `busy`
+ */
+export function makeLocks(waitMs = WAIT_MS) {
+  /** Of each name the work that came last; it is resolved once all work before it ended, too. */
   const last = new Map<string, Promise<void>>();
   let open = 0;
   return async <T>(name: string, work: () => Promise<T>): Promise<T> => {
@@ -35,16 +40,29 @@ export function makeLocks() {
     const mine = new Promise<void>((resolve) => {
       release = resolve;
     });
-    // Whoever gives up waiting lets nobody pass.
-    const tail = (before ?? Promise.resolve()).then(() => mine);
+    const tail = before ? before.then(() => mine) : mine;
     last.set(name, tail);
+    const forget = (ended: Promise<void>) => {
+      if (last.get(name) === ended) last.delete(name);
+    };
     try {
-      if (before) await withDeadline(before, WAIT_MS, stillRunning);
+      if (before) await withDeadline(before, waitMs, stillRunning);
+    } catch (error) {
+      release();
+      open--;
+      // Whoever gave up lets nobody pass, and the next waits for what it waited for.
+      if (before && last.get(name) === tail) {
+        last.set(name, before);
+        void before.then(() => forget(before));
+      }
+      throw error;
+    }
+    try {
       return await work();
     } finally {
       release();
       open--;
-      if (last.get(name) === tail) last.delete(name);
+      forget(tail);
     }
   };
 }
