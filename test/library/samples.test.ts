@@ -85,7 +85,7 @@ it.each(['JavaScript', 'Python', 'Go', 'Java'])(
     await mkdir(cwd);
     await writeFile(join(cwd, file), code);
     const env = environment(cwd);
-    await promisify(execFile)('sh', ['-euc', install], { cwd, env, timeout: 100_000 });
+    await promisify(execFile)('sh', ['-euc', install], { cwd, env, timeout: 200_000 });
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/`;
 
@@ -138,4 +138,5 @@ it.each(['JavaScript', 'Python', 'Go', 'Java'])(
     const change = (headers: Record<string, string>) => ({ ...headers, ...malformed });
     expect(await send(url, { signedBy, change })).toBe(400);
   },
+  300_000,
 );
