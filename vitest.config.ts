@@ -26,7 +26,7 @@ const LONG = [
   'test/daemon/{report-bucket,roles}.test.ts',
   'test/db/{embedded-places,releases}.test.ts',
   'test/docker.test.ts',
-  'test/library/samples.test.ts',
+  'test/library/{integrate,samples}.test.ts',
   'test/observer/schedule/detection-delay.test.ts',
   'test/promises/{a-restored,a-snapshot,changes-are,one-load,several-daemons}*.test.ts',
   'test/promises/safe-to-kill/{mint,nft-writes,payments,queued-give}.test.ts',
