@@ -2,7 +2,11 @@
  * The client of a daemon: its API under `/api`, and the service's own paths under `/v1`, which the
  * gateway records. Paths, parameters, bodies and answers have the types of the daemon's document.
  */
-import createOpenapiClient, { type Client, type Middleware } from 'openapi-fetch';
+import createOpenapiClient, {
+  type Client,
+  defaultBodySerializer,
+  type Middleware,
+} from 'openapi-fetch';
 import type { components, paths } from './schema.ts';
 
 export type { components, paths };
@@ -40,10 +44,23 @@ export function makeClient(options: ClientOptions): TallyhookClient {
     baseUrl: url,
     // Wherever a redirect leads, the key stays here.
     redirect: 'error',
+    bodySerializer(body) {
+      refuseInexact(body);
+      return defaultBodySerializer(body);
+    },
     ...(fetch ? { fetch } : {}),
   });
   client.use(authorized(key), asForm, withDeadline(timeoutMs));
   return client;
+}
+
+/** A greater amount would be sent as another one. @throws RangeError */
+function refuseInexact(body: unknown): void {
+  JSON.stringify(body, (name, value: unknown) => {
+    if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+      throw new RangeError(`${name}: a number of JavaScript does not hold ${value} exactly`);
+    return value;
+  });
 }
 
 /** Beside a token of the caller's own the key has a header of its own. */

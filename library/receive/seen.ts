@@ -8,7 +8,10 @@ export type Claim = 'new' | 'busy' | 'done';
 
 /** A store of your own, such as a table with the id as its key, makes it hold across restarts. */
 export interface SeenStore {
-  /** Answers `new` to one caller alone, until that one calls `release`. */
+  /**
+   * Answers `new` to one caller alone, until that one calls `release`. A claim of a process that
+   * died must end by itself, such as after a minute.
+   */
   claim(id: string): Claim | Promise<Claim>;
   /** The event was handled. */
   done(id: string): unknown;

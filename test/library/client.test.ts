@@ -139,6 +139,16 @@ describe('A client is bounded', () => {
     expect(other.seen).toEqual([]);
   });
 
+  it('An amount that JavaScript does not hold exactly is not sent', async () => {
+    const { url, seen } = await serve({ status: 200, location: '' });
+    const asked = clientOf(url).POST('/v1/app/token/operations/{operationNo}/give', {
+      params: { path: { operationNo: 1 } },
+      body: { toAddr: rig.world.ada, amount: 2 ** 53 + 2, reasonType: 'reward' },
+    });
+    await expect(asked).rejects.toThrow(/^amount: .* does not hold 9007199254740994 exactly$/);
+    expect(seen).toEqual([]);
+  });
+
   it.each([
     ['no key', { key: undefined }],
     ['a signing secret as its key', { key: 'whsec_x' }],
