@@ -14,8 +14,8 @@ process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 const ROOT = import.meta.dirname;
 
 /**
- * What only CI runs: programs of Debian, a browser, many daemons, restored servers, and long forms
- * of what `stages` has short.
+ * What only CI runs: programs of Debian, packages of other registries, a browser, many daemons,
+ * restored servers, and long forms of what `stages` has short.
  */
 const LONG = [
   'test/api/docs.test.ts',
@@ -26,6 +26,7 @@ const LONG = [
   'test/daemon/{report-bucket,roles}.test.ts',
   'test/db/{embedded-places,releases}.test.ts',
   'test/docker.test.ts',
+  'test/library/{integrate,samples}.test.ts',
   'test/observer/schedule/detection-delay.test.ts',
   'test/promises/{a-restored,a-snapshot,changes-are,one-load,several-daemons}*.test.ts',
   'test/promises/safe-to-kill/{mint,nft-writes,payments,queued-give}.test.ts',

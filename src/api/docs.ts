@@ -7,6 +7,8 @@
  * its page advertises other services. It needs no eval, and without its fonts no other origin.
  */
 import { html } from 'hono/html';
+import { type Fields, text } from '../resources/fields.ts';
+import { gatewayAnswerHeaders, gatewayHeaders } from '../resources/operations/gateway.ts';
 
 type Html = ReturnType<typeof html>;
 
@@ -57,7 +59,8 @@ export function docsPage(document: object, at: { origin: string; basePath: strin
   const routes = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Route => ({ method, path, operation })),
   );
-  const tags = [...new Set(routes.map(tagOf))];
+  const tags = [...new Set(routes.map(tagOf))].filter((tag) => tag !== 'gateway');
+  const ofTag = (tag: string) => routes.filter((route) => tagOf(route) === tag);
   const parts = ['gateway', ...tags, 'webhooks', 'schemas'];
   const { schemas } = components;
   const context = { url: origin + basePath, schemas };
@@ -82,14 +85,8 @@ ${parts.map((part) => html`<a href="#${part}">${part}</a> `)}</div></nav></heade
 <p>A request has the header <code>Authorization: Bearer thk_…</code> with a key of the scope that
 its operation names; <code>npx tallyhook keys create</code> makes one. Lists answer
 <code>{"data": […], "next_cursor": …}</code>; the next page is <code>?cursor=</code> with it.</p>
-${gatewayPart()}
-${tags.map((tag) =>
-  tagPart(
-    tag,
-    routes.filter((route) => tagOf(route) === tag),
-    context,
-  ),
-)}
+${gatewayPart(ofTag('gateway'), context)}
+${tags.map((tag) => tagPart(tag, ofTag(tag), context))}
 <section class="card" id="webhooks"><h2>webhooks</h2>
 <p>What endpoints receive, and the feed at <code>/api/events</code> shows, by the type of the
 event.</p>
@@ -105,33 +102,27 @@ ${Object.entries(schemas).map(([name, schema]) => schemaPart(name, schema))}
 }
 
 /** What an app may send to the service's own paths beside what the service describes, and gets. */
-const GATEWAY: [header: string, meaning: string][] = [
-  ['Authorization', 'Bearer thk_…; or the token of your own, with the key in Tallyhook-Key'],
-  [
-    'Idempotency-Key',
-    'Up to 255 printable characters, as they are or as a quoted string with the escapes \\" and ' +
-      '\\\\, which is the same key. The same request with the same key gets the first answer',
-  ],
-  ['Tallyhook-Reference', 'Your name of the write, up to 255 printable characters'],
-  ['Prefer', 'respond-async: a write that cannot be sent now is queued and answered with 202'],
-  ['Tallyhook-Expires', 'Until when it may wait, RFC 3339'],
-  ['Tallyhook-Operation', 'In an answer: the id of the recorded write'],
-  ['Tallyhook-Outcome', 'In an answer: its state'],
-  ['Idempotency-Replayed', 'In an answer: true for that of an earlier request'],
-];
+const GATEWAY: Fields = {
+  Authorization: text('Bearer thk_…; or the token of your own, with the key in Tallyhook-Key'),
+  ...gatewayHeaders,
+  ...gatewayAnswerHeaders,
+};
 
-function gatewayPart(): Html {
-  const rows = GATEWAY.map(([name, meaning]) => ({
+function gatewayPart(routes: readonly Route[], context: Context): Html {
+  const rows = Object.entries(GATEWAY).map(([name, { description = '' }]) => ({
     name,
-    type: ['text'],
+    type: [name in gatewayAnswerHeaders ? 'text, in an answer' : 'text'],
     isRequired: false,
-    notes: [meaning],
+    notes: [description],
   }));
   return html`<section class="card" id="gateway"><h2>gateway</h2>
 <p>Writes to the service itself, and reads of it, go to <code>/v1/…</code> with the paths, bodies
-and answers that the service describes. The gateway records each write before it sends it. Bodies
-are read as they are sent: one with a <code>Content-Encoding</code> is refused with 415.</p>
+and answers that the service describes; those below, and any other. The gateway records each write
+before it sends it. Bodies are read as they are sent: one with a <code>Content-Encoding</code> is
+refused with 415. Numbers are JSON numbers there; those of a write stand as text, of any size, in
+<code>/api/operations</code>.</p>
 ${table(rows)}
+${routes.map((route) => routePart(route, context))}
 </section>`;
 }
 

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, isObject, sha256Hex, tryParseJson } from '../kernel/json.ts';
 import type { WriteFields } from '../operations/operations.ts';
+import { membersOfKind } from '../resources/operations/gateway.ts';
 import type { Kind } from '../resources/operations/operation.ts';
 
 /** The hosts of the service. */
@@ -40,10 +41,8 @@ type Values = Record<string, unknown>;
 interface WriteRow {
   method: string;
   path: RegExp;
-  kind: Kind;
+  kind: Exclude<Kind, 'other'>;
   family: Family;
-  /** The documented members of the body (interface, sections 2.2 and 4). */
-  members: readonly string[];
   /** @param path the groups of the pattern */
   fields: (values: Values, path: readonly string[]) => WriteFields;
 }
@@ -72,7 +71,6 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/mint${END}`),
     kind: 'mint',
     family: 'nft',
-    members: ['toAddr', 'tokenId', 'tokenURI', 'metaData', 'extraData'],
     fields: (v, [contract]) => ({
       ...token(v),
       contractId: whole(contract),
@@ -84,7 +82,6 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/mint-sequential${END}`),
     kind: 'mint_sequential',
     family: 'nft',
-    members: ['toAddr', 'tokenURI', 'metaData', 'extraData'],
     fields: (v, [contract]) => ({ ...token(v), contractId: whole(contract) }),
   },
   {
@@ -92,7 +89,6 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/burn${END}`),
     kind: 'burn',
     family: 'nft',
-    members: ['tokenId'],
     fields: (v, [contract]) => ({ contractId: whole(contract), tokenId: whole(v.tokenId) }),
   },
   {
@@ -100,7 +96,6 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/tokens/(\\d+)/set-extra-data${END}`),
     kind: 'set_extra_data',
     family: 'nft',
-    members: ['extraData'],
     fields: (v, [contract, id]) => ({
       contractId: whole(contract),
       tokenId: whole(id),
@@ -112,7 +107,6 @@ export const WRITES: readonly WriteRow[] = [
     path: new RegExp(`${NFT}/transfer-from${END}`),
     kind: 'transfer_from',
     family: 'nft',
-    members: ['fromAddr', 'toAddr', 'tokenId'],
     fields: (v, [contract]) => ({
       contractId: whole(contract),
       tokenId: whole(v.tokenId),
@@ -125,7 +119,6 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/operations\/(\d+)\/give\/?$/,
     kind: 'give',
     family: 'transaction',
-    members: ['toAddr', 'amount', 'reasonType'],
     fields: (v, [no]) => ({
       ...money({ ...v, fromAddr: null, feeAmount: null }),
       operationNo: whole(no),
@@ -136,7 +129,6 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/operations\/receive-from\/?$/,
     kind: 'receive_from',
     family: 'transaction',
-    members: ['fromAddr', 'amount', 'feeAmount', 'reasonType'],
     fields: (v) => money({ ...v, toAddr: null }),
   },
   {
@@ -144,7 +136,6 @@ export const WRITES: readonly WriteRow[] = [
     path: /^\/v1\/app\/token\/accounts\/transfer\/?$/,
     kind: 'transfer',
     family: 'transaction',
-    members: ['fromAddr', 'toAddr', 'amount', 'feeAmount', 'reasonType'],
     fields: (v) => money(v),
   },
 ];
@@ -177,7 +168,8 @@ function matchWrite(method: string, path: string): { row: WriteRow; groups: stri
 
 /** The members that the body of a write may have; undefined for the kind `other`. */
 export function membersOf({ method, path }: Request): readonly string[] | undefined {
-  return matchWrite(method, path)?.row.members;
+  const kind = matchWrite(method, path)?.row.kind;
+  return kind && membersOfKind(kind);
 }
 
 /** The kinds of write that go to a host. */

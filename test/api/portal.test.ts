@@ -134,7 +134,7 @@ describe('A subscriber', () => {
     for (const [path, methods] of Object.entries(document.paths))
       for (const [method, { security = [] }] of Object.entries(methods)) {
         const scopes = security.flatMap((one) => Object.values(one).flat());
-        if (scopes.length === 0 || scopes.includes('portal')) continue;
+        if (scopes.length === 0 || scopes.includes('portal') || path.startsWith('/v1/')) continue;
         const at = path.replaceAll(/\{\w+\}/g, 'op_01890000-0000-7000-8000-000000000000');
         const { status } = await api.api.request(at, {
           method: method.toUpperCase(),

@@ -72,7 +72,8 @@ describe('The page of the console', () => {
   });
 
   it('Code that is shown for receivers has its comments and empty lines', async () => {
-    const code = (await everything()).get('/console/views/webhooks/secret.ts') ?? '';
+    const path = '/console/resources/delivery/samples.ts';
+    const code = (await everything()).get(path) ?? '';
     expect(code).not.toContain('/**');
     expect(code).toContain("'standardwebhooks';\n\nconst webhook =");
     expect(code).toContain('\n  // The body as it arrived, before anything parses it.\n');

@@ -97,10 +97,14 @@ export function sourcesOf(tree: Tree): Source[] {
   });
 }
 
+/** By another program, in its own form. */
+const GENERATED = 'library/client/schema.ts';
+
 /** Reads the repository: its TypeScript, its migrations and its settings. */
 export function treeOf(root: string): Tree {
-  const globs = ['src/**/*.ts', 'test/**/*.ts', '*.ts', 'drizzle/**/*.sql', 'config/*.yaml'];
-  const paths = globSync(globs, { cwd: root });
+  const code = ['src/**/*.ts', 'library/*/*.ts', 'test/**/*.ts', '*.ts'];
+  const globs = [...code, 'drizzle/**/*.sql', 'config/*.yaml'];
+  const paths = globSync(globs, { cwd: root, exclude: [GENERATED] });
   return new Map(paths.map((path) => [path, readFileSync(posix.join(root, path), 'utf8')]));
 }
 

@@ -25,6 +25,7 @@ import type { Resource, Row, Shown } from '../../resources/resource.ts';
 import { shower } from '../../resources/show.ts';
 import type { Api } from '../deps.ts';
 import { readJson } from './body.ts';
+import { describeGateway } from './gateway.ts';
 import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
 import { invalidRequest, problemResponse, problemsOf, requestErrors } from './problems.ts';
 import { originOf, schemaOf } from './schemas.ts';
@@ -35,6 +36,7 @@ const KEY_SCHEME = 'key';
 /** The parts of the API, each with what it is about. */
 export const TAGS = {
   operating: 'State of the daemon and of the service, settings, alerts, freezes',
+  gateway: 'The paths of the service itself, served and recorded by the gateway',
   operations: 'Writes asked of the service, what became of them, and decisions by people',
   imports: 'Histories from files: checked, proved and recorded',
   watches: 'Wallets, contracts and tokens that are polled on request',
@@ -154,6 +156,7 @@ export function makeRouter(routerDeps: RouterDeps) {
     scheme: 'bearer',
     description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
   });
+  describeGateway(deps.app, KEY_SCHEME);
   function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
     const { method, request, schema, response, status = 200 } = route;
     const success = schema ? json(response, schema) : { description: response };

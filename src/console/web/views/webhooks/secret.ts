@@ -1,38 +1,12 @@
 /** A new signing secret, which is shown once, and how a receiver verifies with it. */
 import type { endpointWithKeys } from '../../../../resources/delivery/endpoint.ts';
+import { SAMPLES } from '../../../../resources/delivery/samples.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { Card, Code, Tabs } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
 
 /** What the API answers where it makes keys. */
 export type NewSecret = Pick<Shown<typeof endpointWithKeys>, 'id' | 'secret' | 'new_public_key'>;
-
-const EXAMPLES: Record<string, string> = {
-  library: `import { Webhook } from 'standardwebhooks';
-
-const webhook = new Webhook(process.env.WEBHOOK_SECRET);
-
-app.post('/hooks', async (c) => {
-  // The body as it arrived, before anything parses it.
-  const event = webhook.verify(await c.req.text(), c.req.header());
-  await store(event.id, event); // The same id may arrive twice.
-  return c.body(null, 204);
-});`,
-  node: `import { createHmac, timingSafeEqual } from 'node:crypto';
-
-function verify(body, headers) {
-  const { 'webhook-id': id, 'webhook-timestamp': at } = headers;
-  if (Math.abs(Date.now() / 1000 - Number(at)) > 300) return false;
-  const key = Buffer.from(process.env.WEBHOOK_SECRET.slice('whsec_'.length), 'base64');
-  const digest = createHmac('sha256', key).update(\`\${id}.\${at}.\${body}\`).digest('base64');
-  const expected = Buffer.from(\`v1,\${digest}\`);
-  // One signature per key: several while a rotation overlaps.
-  return headers['webhook-signature']
-    .split(' ')
-    .map((text) => Buffer.from(text))
-    .some((given) => given.length === expected.length && timingSafeEqual(given, expected));
-}`,
-};
 
 export function SecretCard({ made, done }: { made: NewSecret; done: () => void }) {
   const { secret, new_public_key: publicKey } = made;
@@ -51,14 +25,16 @@ export function SecretCard({ made, done }: { made: NewSecret; done: () => void }
   <//>`;
 }
 
-/** Code of a receiver that checks the signature of a webhook. */
+/** Receivers that check the signature of a webhook, in several languages. */
 export function VerifyExample() {
-  const [chosen, setChosen] = useState('library');
+  const [chosen, setChosen] = useState('JavaScript');
+  const sample = SAMPLES.find(({ language }) => language === chosen);
   return html`<h3>Verify a webhook</h3>
     <${Tabs}
-      tabs=${[['library', 'with standardwebhooks'], ['node', 'with Node alone']]}
+      tabs=${SAMPLES.map(({ language }) => [language, language])}
       chosen=${chosen}
       onChange=${setChosen}
     />
-    <pre tabindex="0">${EXAMPLES[chosen]}</pre>`;
+    <pre tabindex="0">${sample && `${sample.install}\n${sample.start}`}</pre>
+    <pre tabindex="0">${sample?.code}</pre>`;
 }
