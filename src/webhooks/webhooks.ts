@@ -8,9 +8,8 @@ import type { Context } from '../db/context.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { endSubjects, type Outbox } from '../outbox/outbox.ts';
 import { type Deliveries, makeDeliveries } from './delivery/deliveries.ts';
+import { makeDestinations } from './delivery/destinations/destinations.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
-import { makeAttemptClient } from './delivery/http/attempt.ts';
-import { makeRequestBuilder } from './delivery/http/request.ts';
 import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
@@ -68,10 +67,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
-  const client = makeAttemptClient(settings.send, allowed, settings.proxies);
-  const { userAgent } = settings;
-  const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
-  const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });
+  const destinations = makeDestinations({ encryption, wallClock, rules, settings });
+  const dispatcher = new Dispatcher({ ...deps, destinations, daemons, wake });
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   return {
     ...makeEndpoints({ ...deps, db: peopleDb, rules, wake }),
@@ -87,6 +84,6 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       return endpoints + (await replays.removeReplays(before, REMOVED_MAX));
     },
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
-    close: () => client.close(),
+    close: () => destinations.close(),
   };
 }

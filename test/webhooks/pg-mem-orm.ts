@@ -2,24 +2,28 @@
  * Drizzle over pg-mem with tables of our migration, for fast tests of stores that use no amounts,
  * locks or transactions.
  */
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/pg-proxy';
 import { newDb } from 'pg-mem';
 import type { Orm } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 
-const MIGRATION = join(import.meta.dirname, '../../drizzle/0000_tables.sql');
+const MIGRATIONS = join(import.meta.dirname, '../../drizzle/*.sql');
 
 /** An empty database with these tables; `reset` empties it. */
 export function openMemory(...tables: string[]): { orm: Orm; reset(): void } {
   const memory = newDb();
   memory.createSchema('tallyhook');
-  const text = readFileSync(MIGRATION, 'utf8');
+  const [first = '', ...later] = globSync(MIGRATIONS).sort();
+  const text = readFileSync(first, 'utf8');
+  const changes = later.map((path) => readFileSync(path, 'utf8')).join('\n');
   for (const table of tables) {
     const create = new RegExp(`CREATE TABLE "tallyhook"."${table}" \\([^;]*\\);`).exec(text)?.[0];
     if (!create) throw new Error(`the migration has no table ${table}`);
-    memory.public.none(create.replaceAll('timestamptz(3)', 'timestamptz'));
+    const added = new RegExp(`ALTER TABLE "tallyhook"."${table}" ADD COLUMN [^;]*;`, 'g');
+    for (const statement of [create, ...(changes.match(added) ?? [])])
+      memory.public.none(statement.replaceAll('timestamptz(3)', 'timestamptz'));
   }
   const { Client } = memory.adapters.createPg();
   const client = new Client();

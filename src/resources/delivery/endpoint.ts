@@ -12,6 +12,7 @@ import {
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { DESTINATION_KINDS } from './destination.ts';
 
 /** Of signatures: `v1` is symmetric, `v1a` asymmetric. */
 export const SCHEMES = ['v1', 'v1a'] as const;
@@ -30,7 +31,11 @@ export type HeldChoice = (typeof HELD_CHOICES)[number];
 /** Without its secrets and the values of its headers. */
 export const endpoint = resource('Endpoint', {
   id: id('ep'),
-  url: text('Only its origin for a key of another owner', { title: 'Receiver' }),
+  kind: oneOf(DESTINATION_KINDS, 'What it sends to'),
+  url: text(
+    'Of a broker its kind, address and topic or queue; only its origin for a key of another owner',
+    { title: 'Receiver' },
+  ),
   description: nullable(text()),
   event_types: list(text(), 'Exact types, `group.*` or `*`', { title: 'Events' }),
   ordering: oneOf(ORDERINGS, '`subject`: in order per wallet, token or operation'),

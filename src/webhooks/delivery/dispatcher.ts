@@ -8,8 +8,8 @@ import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { inSpan } from '../../kernel/telemetry/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
-import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
-import type { RequestBuilder } from './http/request.ts';
+import type { Destination } from './destinations/destination.ts';
+import { type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
 import { rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
 import {
   type ActiveEndpoint,
@@ -25,8 +25,7 @@ import { Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
-  requests: RequestBuilder;
-  client: AttemptClient;
+  destinations: Destination;
   daemons: () => number;
 }
 
@@ -46,8 +45,6 @@ const SERVED_MS = 60_000;
 const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
-
-const NO_BODY = Buffer.alloc(0);
 
 interface Claim extends Claims {
   /** Of the examined endpoints, those whose first delivery may be sent now. */
@@ -220,7 +217,7 @@ export class Dispatcher {
       await this.sender.progress(left);
     if (this.sender.claimed > 0) {
       this.sender.releaseWaiting();
-      this.deps.client.interrupt();
+      this.deps.destinations.interrupt();
       while (this.sender.sending > 0) await this.sender.progress(INTERRUPTED_WAIT_MS);
     }
     await this.resultWriter.flush();
@@ -236,27 +233,18 @@ export class Dispatcher {
   }
 
   private async send(job: Job, startedAt: Instant): Promise<AttemptResponse> {
-    const { requests, client, log } = this.deps;
-    const { delivery, endpoint } = job;
+    const { destinations, log } = this.deps;
+    const { endpointId, eventId } = job.delivery;
+    const attributes = { 'tallyhook.endpoint': endpointId, 'tallyhook.event': eventId };
     try {
-      const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
-      const request = requests.build(endpoint, event, startedAt);
-      const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
-      const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
-        const ended = await client.post(request);
+      return await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
+        const ended = await destinations.send(job, startedAt);
         if (ended.status !== null) span.setAttribute('http.response.status_code', ended.status);
         if (ended.error !== null) span.setAttribute('error.type', ended.error);
         return ended;
       });
-      const redact = (text: string) => requests.redact(endpoint, text);
-      const headers = Object.entries(response.headers ?? {});
-      return {
-        ...response,
-        body: response.body && redact(response.body),
-        headers: response.headers && Object.fromEntries(headers.map(([k, v]) => [k, redact(v)])),
-      };
     } catch (err) {
-      log.error({ err, endpointId: delivery.endpointId }, 'webhook request could not be built');
+      log.error({ err, endpointId }, 'webhook request could not be built');
       const refused = err instanceof Failure && err.code === 'url_refused';
       return notSent(refused ? 'blocked_address' : NOT_PREPARED);
     }

@@ -67,6 +67,10 @@ export interface ClaimedEndpoint {
   signing: string[];
   encryptedSecrets: string;
   encryptedHeaders: string | null;
+  encryptedDestination: string | null;
+  encryptedAuth: string | null;
+  /** Of a broker: the subjects of the claimed events. */
+  subjects: Readonly<Record<string, string>> | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;

@@ -6,9 +6,11 @@
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
+import { originOf } from '../../kernel/http/origin.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import { type Outbox, takePosition } from '../../outbox/outbox.ts';
+import { type DestinationKind, kindOf } from '../../resources/delivery/destination.ts';
 import {
   type endpoint,
   type endpointDetail,
@@ -23,7 +25,14 @@ import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { HEALTHY } from './health.ts';
-import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
+import { missingPackages } from './packages.ts';
+import {
+  decryptHeaders,
+  decryptKeys,
+  encryptDestination,
+  encryptHeaders,
+  encryptKeys,
+} from './secrets.ts';
 import { activeKeys, makeKey, publicKeyOf, rotateKeys, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
 import { type EndpointInput, validateInput } from './validation.ts';
@@ -139,6 +148,7 @@ async function create(
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
   const valid = validateInput(input, deps.rules);
+  if (valid.destination) refuseWithout(valid.destination.kind);
   if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
     throw new Failure(
       'conflict',
@@ -150,7 +160,7 @@ async function create(
   const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
-    url: valid.url,
+    url: valid.url ?? refuse('give url or destination'),
     description: valid.description ?? null,
     eventTypes: valid.eventTypes ?? ['*'],
     ordering: valid.ordering ?? 'none',
@@ -158,6 +168,8 @@ async function create(
     ratePerS: valid.ratePerS ?? null,
     encryptedSecrets: encryptKeys(encryption, id, keys),
     encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
+    encryptedDestination: encryptDestination(encryption, id, valid.destination),
+    encryptedAuth: null,
     publicKey: newSecrets(keys).newPublicKey,
     state: 'enabled',
     stateReason: null,
@@ -192,12 +204,13 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...columns } = validateInput(input, deps.rules);
+  const { headers, destination, ...columns } = validateInput(input, deps.rules);
   const now = clock.now();
   let made: SigningKey[] = [];
   let removedHeaders: string[] = [];
   const subscribes = columns.eventTypes !== undefined;
   const patchOf = (before: store.EndpointRow) => {
+    refuseOtherKind(before, { url: columns.url, headers });
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
@@ -207,6 +220,9 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
       removedHeaders = Object.keys(decryptHeaders(encryption, id, before.encryptedHeaders));
     return {
       ...columns,
+      ...(destination
+        ? { encryptedDestination: encryptDestination(encryption, id, destination) }
+        : {}),
       ...(subscribes ? { subscribedAt: now } : {}),
       ...(headers === undefined && !loses
         ? {}
@@ -250,7 +266,28 @@ async function disable(deps: EndpointsDeps, id: string): Promise<Endpoint> {
 }
 
 function isMoved(from: string, to: string | undefined): boolean {
-  return to !== undefined && new URL(to).origin !== new URL(from).origin;
+  return to !== undefined && originOf(to) !== originOf(from);
+}
+
+/** What a receiver and a broker may be sent differs, and so does what they have kept of it. */
+function refuseOtherKind(
+  before: store.EndpointRow,
+  { url, headers }: Partial<EndpointInput>,
+): void {
+  const kind = kindOf(before.url);
+  if (url !== undefined && kindOf(url) !== kind)
+    refuse(`the kind of an endpoint does not change from ${kind}; create another endpoint`);
+  if (headers !== undefined && kind !== 'http') refuse('headers are for HTTP only');
+}
+
+function refuseWithout(kind: DestinationKind): void {
+  const missing = missingPackages(kind).join(' and ');
+  if (missing)
+    refuse(`${kind} needs ${missing}, which is not installed here: npm ci --include=optional`);
+}
+
+function refuse(problem: string): never {
+  throw new Failure('invalid_request', problem);
 }
 
 async function rotate(deps: EndpointsDeps, id: string, overlapMs: number) {
@@ -289,10 +326,11 @@ function existing(row: store.EndpointRow | undefined): store.EndpointRow {
 }
 
 function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant): Endpoint {
-  const { encryptedSecrets, encryptedHeaders, ...rest } = row;
+  const { encryptedSecrets, encryptedHeaders, encryptedDestination, encryptedAuth, ...rest } = row;
   const keys = activeKeys(decryptKeys(encryption, row.id, encryptedSecrets), now);
   return {
     ...rest,
+    kind: kindOf(row.url),
     ordering: row.ordering as Ordering,
     signing: row.signing as Scheme[],
     state: row.state as Endpoint['state'],

@@ -8,10 +8,14 @@ import {
 } from '../../resources/delivery/endpoint.ts';
 import { isEventPattern } from '../../resources/delivery/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
+import { checkDestination, type DestinationSettings } from './destination.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no rate limit. */
 export interface EndpointInput {
-  url: string;
+  /** Of an HTTP receiver. */
+  url?: string | undefined;
+  /** Of a broker, instead of `url`; stored encrypted and never shown again. */
+  destination?: DestinationSettings | undefined;
   /** Exact types, `group.*` or `*`. */
   eventTypes?: string[];
   ordering?: Ordering;
@@ -35,11 +39,12 @@ const HEADERS_REFUSED =
   /^(?:host|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect)$/i;
 
 /**
- * The input, with its URL in normal form.
+ * The input, with its URL in normal form; the URL of a broker is the address that is shown.
  * @throws Failure `invalid_request`, `url_refused`
  */
 export function validateInput<I extends Partial<EndpointInput>>(input: I, rules: UrlRules): I {
-  const { url, eventTypes, ordering, signing, ratePerS, headers, description } = input;
+  const { url, destination, eventTypes, ordering, signing } = input;
+  const { ratePerS, headers, description } = input;
   if (eventTypes !== undefined) checkPatterns(eventTypes);
   if (ordering !== undefined && !ORDERINGS.includes(ordering))
     throw new Failure('invalid_request', 'ordering must be none or subject');
@@ -49,6 +54,12 @@ export function validateInput<I extends Partial<EndpointInput>>(input: I, rules:
   if (headers !== undefined) checkHeaders(headers);
   if (description && description.length > DESCRIPTION_MAX)
     throw new Failure('invalid_request', 'description may have at most 500 characters');
+  if (destination !== undefined) {
+    if (url !== undefined)
+      throw new Failure('invalid_request', 'give url or destination, not both');
+    if (headers !== undefined) throw new Failure('invalid_request', 'headers are for HTTP only');
+    return { ...input, url: checkDestination(destination, rules) };
+  }
   return url === undefined ? input : { ...input, url: validateUrl(url, rules).href };
 }
 

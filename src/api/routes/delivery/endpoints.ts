@@ -21,10 +21,12 @@ import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, originOf, textInput } from '../../http/schemas.ts';
 import { rangeQuery, stepsOf } from '../admin/activity.ts';
+import { destinationInput, destinationOf } from './destination.ts';
 
 const endpointPatch = z
   .strictObject({
     url: textInput(2_048),
+    destination: destinationInput,
     event_types: z.array(textInput(100)).max(100),
     ordering: z.enum(ORDERINGS),
     signing: z.array(z.enum(SCHEMES)).max(2),
@@ -91,13 +93,15 @@ export function addEndpoints(
     method: 'post',
     path: '/api/endpoints',
     summary: 'Create an endpoint',
-    description: 'It receives every event that is committed after it.',
-    request: z.object({ body: endpointPatch.required({ url: true }) }),
+    description:
+      'It receives every event that is committed after it. It has a `url`, or a `destination`: ' +
+      'Kafka, NATS JetStream, RabbitMQ or SQS.',
+    request: z.object({ body: endpointPatch }),
     status: 201,
     response: 'The endpoint with its secret',
     answer: endpointWithKeys,
-    async handle({ body: { url, ...rest } }, { owner }) {
-      const { endpoint, ...keys } = await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner);
+    async handle({ body }, { owner }) {
+      const { endpoint, ...keys } = await webhooks.createEndpoint(inputOf(body), owner);
       return { ...endpoint, ...keys };
     },
   });
@@ -105,7 +109,9 @@ export function addEndpoints(
     ...base,
     method: 'patch',
     summary: 'Change some fields of an endpoint',
-    description: 'A URL with another origin removes the headers, unless they are given again.',
+    description:
+      'A URL with another origin removes the headers, unless they are given again. A destination ' +
+      'is given as a whole, with its credentials; its kind does not change.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,
@@ -232,9 +238,10 @@ function visible<E extends { url: string; createdBy: string }>(
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
-  const { event_types: eventTypes, rate_per_s: ratePerS, ...rest } = body;
+  const { event_types: eventTypes, rate_per_s: ratePerS, destination, ...rest } = body;
   return {
     ...rest,
+    ...(destination === undefined ? {} : { destination: destinationOf(destination) }),
     ...(eventTypes === undefined ? {} : { eventTypes }),
     ...(ratePerS === undefined ? {} : { ratePerS }),
   };

@@ -151,7 +151,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.cancelDeadline();
     finish({
       status: this.status,
-      error: this.status === null ? error : null,
+      error: this.status === null ? (error ?? 'unreadable') : null,
       retryAfter: this.headers?.['retry-after'],
       date: this.headers?.date,
       durationMs: Math.round(monotonicMs() - this.startedMs),
@@ -233,7 +233,7 @@ const ERROR_CODES: Record<string, string> = {
 };
 
 /** A stable error code; the driver's message may contain addresses and is dropped. */
-function errorCodeOf(error: unknown): string {
+export function errorCodeOf(error: unknown): string {
   if (error instanceof ProxyFailure) return error.fault;
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return 'failed';

@@ -1,0 +1,147 @@
+/** Kafka in KRaft mode, from the jars of Maven Central. */
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Admin, Consumer } from '@platformatic/kafka';
+import { freePort } from '../harness/listen.ts';
+import { until } from '../harness/until.ts';
+import { BROKERS, type Broker, type Stored, startProgram } from './broker.ts';
+import { describeBroker } from './every-broker.ts';
+
+const USER = { username: 'tallyhook', password: 'password of kafka' };
+const TOPIC = 'events';
+const PARTITIONS = 3;
+const JAVA = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
+const CLASSES = ['-cp', `${BROKERS}/kafka/libs/*`];
+
+async function startKafka(folder: string): Promise<Broker> {
+  const [port, controller] = [await freePort(), await freePort()];
+  const file = join(folder, 'kafka.properties');
+  writeFileSync(file, propertiesOf(folder, port, controller));
+  const format = ['kafka.tools.StorageTool', 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAQ', '-c', file];
+  await promisify(execFile)('java', [...JAVA, ...CLASSES, ...format]);
+  const start = () =>
+    startProgram(folder, ['java', ...JAVA, ...CLASSES, 'kafka.Kafka', file], port);
+  let server = await start();
+  const servers = [`127.0.0.1:${port}`];
+  const login = {
+    clientId: 'test',
+    bootstrapBrokers: servers,
+    sasl: { mechanism: 'PLAIN' as const, ...USER },
+  };
+  await until(() =>
+    makeTopic(login).then(
+      () => true as const,
+      () => undefined,
+    ),
+  );
+  const consumer = new Consumer({ ...login, groupId: 'test' });
+  const destination = { kind: 'kafka', servers, tls: false, topic: TOPIC, ...USER } as const;
+  const withServers = { ...destination, servers };
+  const wrong = 'another password of kafka';
+  const seen: Stored[] = [];
+  const offsets = Array.from({ length: PARTITIONS }, () => 0n);
+  return {
+    destination: withServers,
+    wrong: {
+      destination: { ...withServers, password: wrong },
+      secret: wrong,
+      refusal: { status: null, error: 'unauthorized' },
+    },
+    missing: {
+      destination: { ...withServers, topic: 'nothing' },
+      refusal: { status: null, error: 'target_missing' },
+    },
+    async stored() {
+      seen.push(...(await fetchFrom(consumer, offsets)));
+      return seen;
+    },
+    fail: () => server.end(),
+    async recover() {
+      server = await start();
+    },
+    async close() {
+      await consumer.close();
+      await server.end();
+    },
+  };
+}
+
+function propertiesOf(folder: string, port: number, controller: number): string {
+  const { username, password } = USER;
+  const plain = 'org.apache.kafka.common.security.plain.PlainLoginModule required';
+  return `process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:${controller}
+listeners=SASL_PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controller}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=${plain} username="${username}" \
+password="${password}" user_${username}="${password}";
+log.dirs=${join(folder, 'kafka')}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+`;
+}
+
+async function makeTopic(login: ConstructorParameters<typeof Admin>[0]): Promise<void> {
+  const admin = new Admin(login);
+  try {
+    await admin.createTopics({ topics: [TOPIC], partitions: PARTITIONS, replicas: 1 });
+  } finally {
+    await admin.close();
+  }
+}
+
+/** What is stored from these offsets on, which are moved. */
+async function fetchFrom(consumer: Consumer, offsets: bigint[]): Promise<Stored[]> {
+  const metadata = await consumer.metadata({ topics: [TOPIC], forceUpdate: true });
+  const topicId = metadata.topics.get(TOPIC)?.id ?? '';
+  const taken: Stored[] = [];
+  for (;;) {
+    const partitions = offsets.map((fetchOffset, partition) => ({
+      partition,
+      currentLeaderEpoch: -1,
+      fetchOffset,
+      lastFetchedEpoch: -1,
+      partitionMaxBytes: 1_000_000,
+    }));
+    const { responses } = await consumer.fetch({
+      node: 1,
+      topics: [{ topicId, partitions }],
+      maxWaitTime: 100,
+      minBytes: 1,
+    });
+    const found = responses.flatMap((topic) => topic.partitions);
+    const before = taken.length;
+    for (const { partitionIndex, records: batches = [] } of found) {
+      for (const { firstOffset, records } of batches) {
+        for (const record of records) {
+          const offset = firstOffset + BigInt(record.offsetDelta);
+          if (offset < (offsets[partitionIndex] ?? 0n)) continue;
+          offsets[partitionIndex] = offset + 1n;
+          taken.push(storedOf(record));
+        }
+      }
+    }
+    if (taken.length === before) return taken;
+  }
+}
+
+function storedOf(record: {
+  key: Buffer | null;
+  value: Buffer | null;
+  headers: [Buffer | null, Buffer | null][];
+}): Stored {
+  const headers = Object.fromEntries(
+    record.headers.map(([name, value]) => [String(name), value?.toString()]),
+  );
+  const body = record.value ?? Buffer.alloc(0);
+  return { id: headers['webhook-id'], key: record.key?.toString(), headers, body };
+}
+
+describeBroker('Kafka', startKafka);
