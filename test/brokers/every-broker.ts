@@ -7,7 +7,7 @@ import { makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
 import { useFolder } from '../harness/folder.ts';
 import { until } from '../harness/until.ts';
-import { useRig, verifyV1a, walletEvent } from '../webhooks/rig.ts';
+import { type Rig, useRig, verifyV1a, walletEvent } from '../webhooks/rig.ts';
 import type { Broker, Stored } from './broker.ts';
 
 const SECOND = 1_000;
@@ -28,14 +28,16 @@ export function describeBroker(name: string, start: (folder: string) => Promise<
   });
   afterAll(() => broker?.close());
   describe(name, () => {
-    testDeliveries(name, () => broker);
-    testOrder(name, () => broker);
+    // One for all: the ids of a second one would be the same, and be taken for repeats.
+    const rig = useRig(SETTINGS);
+    testDeliveries(name, rig, () => broker);
+    testOrder(name, rig, () => broker);
     testDaemon(name, () => broker);
   });
 }
 
 /** What the tests of one broker share. */
-function makeHelpers(rig: ReturnType<typeof useRig>, broker: () => Broker) {
+function makeHelpers(rig: Rig, broker: () => Broker) {
   return {
     subscribe: (destination: DestinationSettings, ordering: 'none' | 'subject' = 'none') =>
       rig.webhooks.createEndpoint({ destination, ordering, eventTypes: ['wallet.*'] }, 'ann'),
@@ -55,8 +57,7 @@ function makeHelpers(rig: ReturnType<typeof useRig>, broker: () => Broker) {
   };
 }
 
-function testDeliveries(name: string, broker: () => Broker): void {
-  const rig = useRig(SETTINGS);
+function testDeliveries(name: string, rig: Rig, broker: () => Broker): void {
   const { subscribe, lastAttempt, storedOf } = makeHelpers(rig, broker);
 
   it(`${name} gets the body byte for byte, signed, keyed by its subject`, async () => {
@@ -120,8 +121,7 @@ function testDeliveries(name: string, broker: () => Broker): void {
   });
 }
 
-function testOrder(name: string, broker: () => Broker): void {
-  const rig = useRig(SETTINGS);
+function testOrder(name: string, rig: Rig, broker: () => Broker): void {
   const { subscribe, storedOf } = makeHelpers(rig, broker);
   const seqOf = ({ body }: Stored) => Number(JSON.parse(body.toString()).data.subject_seq);
   const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
@@ -205,7 +205,7 @@ function testDaemon(name: string, broker: () => Broker): void {
     });
     expect(created).toMatchObject({ status: 201, json: { kind: broker().destination.kind } });
     let answered = 0;
-    for (let round = 1; round <= 3; round++) {
+    for (let round = 1; round <= 2; round++) {
       const writes = Array.from({ length: 12 }, async (_, n) => {
         const { status } = await app.give(world.ada, round * 100 + n).catch(() => ({ status: 0 }));
         if (status === 200) answered++;

@@ -68,6 +68,14 @@ export function textInput(max: number) {
     .refine((text) => !text.includes('\0'), 'must not contain NUL');
 }
 
+/** A secret, whose place is the body of a request only. */
+export const secretInput = textInput(4_096).openapi({
+  description: 'Stored encrypted, never shown',
+});
+
+/** Certificates or a key. */
+export const pemInput = textInput(65_536);
+
 export const reasonInput = textInput(2_000).openapi({
   description: 'Why, in words of a person; kept in the audit trail',
 });

@@ -2,6 +2,7 @@
 import { PROXY_FAULTS, TLS_FAULTS } from '../faults.ts';
 import { count, digits, id, instant, json, list, nullable, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { TOKEN_FAULTS } from './auth.ts';
 import { BROKER_FAULTS } from './destination.ts';
 import { EVENT_TYPES } from './events.ts';
 
@@ -61,7 +62,7 @@ export const deliveryDetail = resource('DeliveryDetail', {
 const BROKER = Object.keys(BROKER_FAULTS).join(', ');
 const FAULTS =
   `of TLS ${TLS_FAULTS.join(', ')}; of a forward proxy ${PROXY_FAULTS.join(', ')}; ` +
-  `of a broker ${BROKER}`;
+  `of a broker ${BROKER}; of OAuth 2 ${Object.keys(TOKEN_FAULTS).join(', ')}`;
 
 export const attempt = resource('Attempt', {
   n: count(),

@@ -14,7 +14,7 @@ export function kindOf(url: string): DestinationKind {
 /** How Kafka checks a user name and password. */
 export const SASL_MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512'] as const;
 
-/** Why a broker did not take a message, or an attempt got no token; part of the stable codes. */
+/** Why a broker did not take a message; part of the stable codes. */
 export const BROKER_FAULTS: Readonly<Record<string, string>> = {
   unauthorized: 'the broker refused the credentials, or they do not allow this',
   target_missing: 'the topic, stream, exchange or queue does not exist',

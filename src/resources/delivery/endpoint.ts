@@ -12,6 +12,7 @@ import {
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { AUTH_KINDS } from './auth.ts';
 import { DESTINATION_KINDS } from './destination.ts';
 
 /** Of signatures: `v1` is symmetric, `v1a` asymmetric. */
@@ -42,6 +43,11 @@ export const endpoint = resource('Endpoint', {
   signing: list(oneOf(SCHEMES)),
   rate_per_s: nullable(number('Deliveries per second; null for no limit')),
   header_names: list(text(), 'Extra headers of every request; their values are never shown'),
+  auth: list(
+    oneOf(AUTH_KINDS),
+    'How requests are authenticated beside headers; `authority`: the receiver by its own',
+  ),
+  certificate_expires_at: nullable(instant('Of the client certificate')),
   public_key: nullable(text('Of `v1a`')),
   keys: list(
     object({ scheme: oneOf(SCHEMES), from: instant(), until: nullable(instant()) }),
@@ -81,4 +87,5 @@ export const endpointWithKeys = resource('EndpointWithKeys', withKeys);
 export const changedEndpoint = resource('ChangedEndpoint', {
   ...withKeys,
   removed_headers: list(text(), 'Names of the headers that the change of origin removed'),
+  removed_auth: flag('The change of origin removed the authentication'),
 });

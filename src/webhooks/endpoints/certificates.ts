@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 const PEM_CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Every certificate of a PEM text, the first one first; undefined when one cannot be read. */
-function parseCertificates(pem: string): X509Certificate[] | undefined {
+export function parseCertificates(pem: string): X509Certificate[] | undefined {
   try {
     const all = pem.match(PEM_CERTIFICATES)?.map((one) => new X509Certificate(one));
     return all;

@@ -23,12 +23,15 @@ import type { Row } from '../../resources/resource.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { UrlRules } from './address.ts';
+import { checkAuth, shownAuth } from './auth.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { HEALTHY } from './health.ts';
 import { missingPackages } from './packages.ts';
 import {
+  decryptAuth,
   decryptHeaders,
   decryptKeys,
+  encryptAuth,
   encryptDestination,
   encryptHeaders,
   encryptKeys,
@@ -91,8 +94,8 @@ export function makeEndpoints(deps: EndpointsDeps) {
     },
 
     /**
-     * Changes the fields of `input`. Another origin without `headers` removes the headers; the
-     * result names them.
+     * Changes the fields of `input`. Another origin without `headers` removes the headers, and
+     * without `auth` the authentication; the result says so.
      * Deliveries already claimed are sent as before. Adding a scheme creates its key. Changed types
      * apply to every event that is committed after the change.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
@@ -155,6 +158,8 @@ async function create(
   const { db, clock, random, encryption, settings } = deps;
   const valid = validateInput(input, deps.rules);
   if (valid.destination) refuseWithout(valid.destination.kind);
+  const url = valid.url ?? refuse('give url or destination');
+  if (valid.auth) checkAuth(valid.auth, url, deps.rules);
   const [all, own] = await Promise.all([
     store.countEndpoints(db.orm),
     store.countEndpoints(db.orm, createdBy),
@@ -174,7 +179,7 @@ async function create(
   const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
-    url: valid.url ?? refuse('give url or destination'),
+    url,
     description: valid.description ?? null,
     eventTypes: valid.eventTypes ?? ['*'],
     ordering: valid.ordering ?? 'none',
@@ -183,7 +188,7 @@ async function create(
     encryptedSecrets: encryptKeys(encryption, id, keys),
     encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
     encryptedDestination: encryptDestination(encryption, id, valid.destination),
-    encryptedAuth: null,
+    encryptedAuth: encryptAuth(encryption, id, valid.auth ?? undefined),
     publicKey: newSecrets(keys).newPublicKey,
     state: 'enabled',
     stateReason: null,
@@ -218,18 +223,22 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, destination, ...columns } = validateInput(input, deps.rules);
+  const { headers, destination, auth, ...columns } = validateInput(input, deps.rules);
   const now = clock.now();
   let made: SigningKey[] = [];
   let removedHeaders: string[] = [];
+  let removedAuth = false;
   const subscribes = columns.eventTypes !== undefined;
   const patchOf = (before: store.EndpointRow) => {
-    refuseOtherKind(before, { url: columns.url, headers });
+    refuseOtherKind(before, { url: columns.url, headers, auth });
+    if (auth) checkAuth(auth, columns.url ?? before.url, deps.rules);
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
     // Headers may hold secrets, and another origin may belong to somebody else.
-    const loses = headers === undefined && isMoved(before.url, columns.url);
+    const moves = isMoved(before.url, columns.url);
+    const loses = headers === undefined && moves;
+    removedAuth = auth === undefined && moves && before.encryptedAuth !== null;
     if (loses)
       removedHeaders = Object.keys(decryptHeaders(encryption, id, before.encryptedHeaders));
     return {
@@ -241,6 +250,9 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
       ...(headers === undefined && !loses
         ? {}
         : { encryptedHeaders: encryptHeaders(encryption, id, headers ?? {}) }),
+      ...(auth === undefined && !removedAuth
+        ? {}
+        : { encryptedAuth: encryptAuth(encryption, id, auth ?? undefined) }),
       ...(columns.signing === undefined
         ? {}
         : signingPatch(before, made, columns.signing, encryption)),
@@ -248,7 +260,12 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
   };
   const position = subscribes ? takePosition : undefined;
   const row = await change(deps, id, patchOf, position);
-  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made), removedHeaders };
+  return {
+    endpoint: endpointOf(row, encryption, now),
+    ...newSecrets(made),
+    removedHeaders,
+    removedAuth,
+  };
 }
 
 async function enable(
@@ -286,12 +303,12 @@ function isMoved(from: string, to: string | undefined): boolean {
 /** What a receiver and a broker may be sent differs, and so does what they have kept of it. */
 function refuseOtherKind(
   before: store.EndpointRow,
-  { url, headers }: Partial<EndpointInput>,
+  { url, headers, auth }: Partial<EndpointInput>,
 ): void {
   const kind = kindOf(before.url);
   if (url !== undefined && kindOf(url) !== kind)
     refuse(`the kind of an endpoint does not change from ${kind}; create another endpoint`);
-  if (headers !== undefined && kind !== 'http') refuse('headers are for HTTP only');
+  if ((headers || auth) && kind !== 'http') refuse('headers and auth are for HTTP only');
 }
 
 function refuseWithout(kind: DestinationKind): void {
@@ -349,6 +366,7 @@ function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant
     signing: row.signing as Scheme[],
     state: row.state as Endpoint['state'],
     headerNames: Object.keys(decryptHeaders(encryption, row.id, encryptedHeaders)),
+    ...shownAuth(decryptAuth(encryption, row.id, encryptedAuth)),
     keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
   };
 }

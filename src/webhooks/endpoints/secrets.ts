@@ -9,6 +9,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Encryption } from '../encryption.ts';
+import type { AuthSettings } from './auth.ts';
 import type { DestinationSettings } from './destination.ts';
 import type { SigningKey } from './signing.ts';
 import * as store from './store.ts';
@@ -77,6 +78,27 @@ export function decryptDestination(
   return JSON.parse(text) as DestinationSettings;
 }
 
+const authContext = (endpointId: string) => `endpoints.encrypted_auth:${endpointId}`;
+
+/** Null without authentication. */
+export function encryptAuth(
+  encryption: Encryption,
+  endpointId: string,
+  auth: AuthSettings | undefined,
+): string | null {
+  return auth ? encryption.encrypt(jsonText(auth), authContext(endpointId)) : null;
+}
+
+/** Undefined without authentication. @throws Failure `decryption_failed` */
+export function decryptAuth(
+  encryption: Encryption,
+  endpointId: string,
+  encrypted: string | null,
+): AuthSettings | undefined {
+  if (encrypted === null) return undefined;
+  return JSON.parse(encryption.decrypt(encrypted, authContext(endpointId))) as AuthSettings;
+}
+
 export interface ReencryptedPage {
   /** Ids of the endpoints by what happened to them. */
   changed: string[];
@@ -129,6 +151,7 @@ function readWith(encryption: Encryption, row: store.EndpointRow) {
       keys: decryptKeys(encryption, row.id, row.encryptedSecrets),
       headers: decryptHeaders(encryption, row.id, row.encryptedHeaders),
       destination: decryptDestination(encryption, row.id, row.encryptedDestination),
+      auth: decryptAuth(encryption, row.id, row.encryptedAuth),
     };
   } catch {
     return undefined;
@@ -145,6 +168,7 @@ function encryptedAgain(
       encryptedSecrets: encryptKeys(current, row.id, secrets.keys),
       encryptedHeaders: encryptHeaders(current, row.id, secrets.headers),
       encryptedDestination: encryptDestination(current, row.id, secrets.destination),
+      encryptedAuth: encryptAuth(current, row.id, secrets.auth),
     }
   );
 }

@@ -8,6 +8,7 @@ import {
 } from '../../resources/delivery/endpoint.ts';
 import { isEventPattern } from '../../resources/delivery/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
+import type { AuthSettings } from './auth.ts';
 import { checkDestination, type DestinationSettings } from './destination.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no rate limit. */
@@ -24,6 +25,8 @@ export interface EndpointInput {
   ratePerS?: number | null;
   /** Extra headers of every request; stored encrypted and never shown again. */
   headers?: Readonly<Record<string, string>>;
+  /** Beside headers; null removes it. Stored encrypted and never shown again. */
+  auth?: AuthSettings | null;
   description?: string | null;
 }
 
@@ -44,7 +47,7 @@ const HEADERS_REFUSED =
  */
 export function validateInput<I extends Partial<EndpointInput>>(input: I, rules: UrlRules): I {
   const { url, destination, eventTypes, ordering, signing } = input;
-  const { ratePerS, headers, description } = input;
+  const { ratePerS, headers, auth, description } = input;
   if (eventTypes !== undefined) checkPatterns(eventTypes);
   if (ordering !== undefined && !ORDERINGS.includes(ordering))
     throw new Failure('invalid_request', 'ordering must be none or subject');
@@ -57,7 +60,7 @@ export function validateInput<I extends Partial<EndpointInput>>(input: I, rules:
   if (destination !== undefined) {
     if (url !== undefined)
       throw new Failure('invalid_request', 'give url or destination, not both');
-    if (headers !== undefined) throw new Failure('invalid_request', 'headers are for HTTP only');
+    if (headers || auth) throw new Failure('invalid_request', 'headers and auth are for HTTP only');
     return { ...input, url: checkDestination(destination, rules) };
   }
   return url === undefined ? input : { ...input, url: validateUrl(url, rules).href };

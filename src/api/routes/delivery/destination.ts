@@ -3,10 +3,8 @@ import { z } from '@hono/zod-openapi';
 import { SASL_MECHANISMS } from '../../../resources/delivery/destination.ts';
 import { camelOf } from '../../../resources/fields.ts';
 import type { EndpointInput } from '../../../webhooks/webhooks.ts';
-import { textInput } from '../../http/schemas.ts';
+import { pemInput, secretInput, textInput } from '../../http/schemas.ts';
 
-const secretInput = textInput(4_096).openapi({ description: 'Stored encrypted, never shown' });
-const pemInput = textInput(65_536);
 const TYPE = '`{type}` in it stands for the type of the event';
 
 const connected = {

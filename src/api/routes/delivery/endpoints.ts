@@ -21,6 +21,7 @@ import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, originOf, textInput } from '../../http/schemas.ts';
 import { rangeQuery, stepsOf } from '../admin/activity.ts';
+import { authInput, authOf } from './auth.ts';
 import { destinationInput, destinationOf } from './destination.ts';
 
 const endpointPatch = z
@@ -32,6 +33,7 @@ const endpointPatch = z
     signing: z.array(z.enum(SCHEMES)).max(2),
     rate_per_s: z.number().nullable(),
     headers: z.record(textInput(100), z.string().max(4_096)),
+    auth: authInput.nullable(),
     description: textInput(500).nullable(),
   })
   .partial();
@@ -115,8 +117,9 @@ export function addEndpoints(
     method: 'patch',
     summary: 'Change some fields of an endpoint',
     description:
-      'A URL with another origin removes the headers, unless they are given again. A destination ' +
-      'is given as a whole, with its credentials; its kind does not change.',
+      'A URL with another origin removes the headers and the authentication, unless they are ' +
+      'given again. A destination is given as a whole, with its credentials; its kind does not ' +
+      'change.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,
@@ -257,10 +260,11 @@ function visible<E extends { url: string; createdBy: string }>(
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
-  const { event_types: eventTypes, rate_per_s: ratePerS, destination, ...rest } = body;
+  const { event_types: eventTypes, rate_per_s: ratePerS, destination, auth, ...rest } = body;
   return {
     ...rest,
     ...(destination === undefined ? {} : { destination: destinationOf(destination) }),
+    ...(auth === undefined ? {} : { auth: auth && authOf(auth) }),
     ...(eventTypes === undefined ? {} : { eventTypes }),
     ...(ratePerS === undefined ? {} : { ratePerS }),
   };

@@ -7,6 +7,7 @@ import { isMissing } from '../../endpoints/packages.ts';
 import type { WebhookSettings } from '../../settings.ts';
 import { makeAttemptClient } from '../http/attempt.ts';
 import { makeRequestBuilder } from '../http/request.ts';
+import { makeTokens } from '../http/tokens.ts';
 import { makeBroker } from './broker.ts';
 import type { Destination } from './destination.ts';
 import { makeHttp } from './http.ts';
@@ -30,9 +31,11 @@ export function makeDestinations({
   const { userAgent } = settings;
   const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
   const client = makeAttemptClient(settings.send, rules.allowed, settings.proxies);
-  const http = makeHttp(requests, client);
+  const { deadlineMs } = settings.send;
+  const tokens = makeTokens(client, wallClock);
+  const http = makeHttp({ requests, client, tokens, deadlineMs });
   const sqs = makeSqs(requests, client, wallClock);
-  const deps = { requests, network: makeNetwork(rules), deadlineMs: settings.send.deadlineMs };
+  const deps = { requests, network: makeNetwork(rules), deadlineMs };
   const brokers = {
     kafka: makeBroker(deps, () => driverOf(import('./kafka.ts'))),
     nats: makeBroker(deps, () => driverOf(import('./nats.ts'))),

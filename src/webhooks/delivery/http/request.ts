@@ -6,8 +6,14 @@ import type { Clock, Instant } from '../../../kernel/clock.ts';
 import { must } from '../../../kernel/errors.ts';
 import type { Encryption } from '../../encryption.ts';
 import { type UrlRules, validateUrl } from '../../endpoints/address.ts';
+import { type AuthSettings, type OAuth2Settings, secretsOfAuth } from '../../endpoints/auth.ts';
 import { type DestinationSettings, secretsIn } from '../../endpoints/destination.ts';
-import { decryptDestination, decryptHeaders, decryptKeys } from '../../endpoints/secrets.ts';
+import {
+  decryptAuth,
+  decryptDestination,
+  decryptHeaders,
+  decryptKeys,
+} from '../../endpoints/secrets.ts';
 import {
   activeKeys,
   type ParsedKey,
@@ -37,6 +43,7 @@ interface DecryptedEndpoint {
   headers: Record<string, string>;
   /** Undefined for HTTP. */
   destination: DestinationSettings | undefined;
+  auth: AuthSettings | undefined;
   keys: (SigningKey & { parsed: ParsedKey })[];
   redact: (text: string) => string;
 }
@@ -60,6 +67,8 @@ export interface RequestBuilder {
     event: { id: string; body: Uint8Array },
     now: Instant,
   ): WebhookRequest;
+  /** How a token for the endpoint is got; the same object until the endpoint changes. */
+  oauth2Of(endpoint: EncryptedEndpoint): OAuth2Settings | undefined;
   /** A message with the same headers and body. @throws Failure `decryption_failed` */
   message(
     job: Pick<Job, 'delivery' | 'endpoint'>,
@@ -102,6 +111,7 @@ export function makeRequestBuilder(deps: {
       return {
         url: known.url,
         body: event.body,
+        tls: known.auth?.tls,
         headers: {
           'content-type': 'application/json',
           'user-agent': userAgent,
@@ -110,6 +120,7 @@ export function makeRequestBuilder(deps: {
         },
       };
     },
+    oauth2Of: (endpoint) => decrypted(endpoint).auth?.oauth2,
     message({ delivery, endpoint }, now) {
       const known = decrypted(endpoint);
       const { eventId: id, eventType: type } = delivery;
@@ -136,9 +147,14 @@ function decrypt(
     .map((key) => ({ ...key, parsed: parseKey(key.secret) }));
   const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
   const url = destination ? new URL(endpoint.url) : validateUrl(endpoint.url, rules);
-  const secrets = [...Object.values(headers), ...(destination ? secretsIn(destination) : [])];
+  const auth = decryptAuth(encryption, endpointId, endpoint.encryptedAuth);
+  const secrets = [
+    ...Object.values(headers),
+    ...(destination ? secretsIn(destination) : []),
+    ...secretsOfAuth(auth),
+  ];
   const redact = makeRedaction({ keys: all.map((key) => key.secret), headers: secrets, url });
-  return { source: endpoint, url, headers, destination, keys, redact: remembered(redact) };
+  return { source: endpoint, url, headers, destination, auth, keys, redact: remembered(redact) };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {
