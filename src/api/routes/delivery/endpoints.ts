@@ -117,9 +117,8 @@ export function addEndpoints(
     method: 'patch',
     summary: 'Change some fields of an endpoint',
     description:
-      'A URL with another origin removes the headers and the authentication, unless they are ' +
-      'given again. A destination is given as a whole, with its credentials; its kind does not ' +
-      'change.',
+      'A URL with another origin removes headers and authentication, unless they are given ' +
+      'again. A destination is given as a whole, and its kind does not change.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,

@@ -51,7 +51,7 @@ export function makeBroker<S extends DestinationSettings>(
           link.send(message),
         )
         .then(
-          (answer) => ({ ...notSent(''), error: null, body: jsonText(answer) }),
+          (answer) => ({ ...notSent(''), error: null, headers: {}, body: jsonText(answer) }),
           (error: unknown) => notSent(faultOf(error, faults) ?? 'failed'),
         );
       const response = await Promise.race([sent, cut]);
