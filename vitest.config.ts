@@ -127,7 +127,7 @@ export default defineConfig({
       project('promises', promises, 3, 1),
       project('long', longOthers.filter(runsHere), 4, 2),
       project('long-promises', longPromises, 5, 1),
-      project('brokers', brokers, 6, 1),
+      project('brokers', brokers, 6, 2),
     ],
   },
 });

@@ -145,9 +145,10 @@ function testOrder(name: string, rig: Rig, broker: () => Broker): void {
     const ids: string[] = [];
     const emitMore = async () =>
       ids.push(...(await rig.emit(...wallets.map((n) => walletEvent(addr(n))))));
+    const daemons = [rig.webhooks, rig.another()];
     const pass = async () => {
       rig.clock.advance(SECOND);
-      await rig.webhooks.runOnce(rig.clock.now());
+      for (const one of daemons) await one.runOnce(rig.clock.now());
     };
     for (let n = 0; n < 5; n++) {
       await emitMore();
@@ -197,7 +198,8 @@ function testDaemon(name: string, broker: () => Broker): void {
   });
 
   it(`Daemons that are killed while they deliver to ${name} lose no event`, async () => {
-    daemon = await startDaemon(world);
+    const settings = { webhooks: { attempt_timeout_ms: 3_000 } };
+    daemon = await startDaemon(world, settings);
     const app = makeApp(() => daemon.url);
     const created = await app.call('POST', '/api/endpoints', {
       destination: snakeOf(broker().destination),
@@ -213,7 +215,7 @@ function testDaemon(name: string, broker: () => Broker): void {
       await until(async () => (answered >= round * 4 ? true : undefined));
       await daemon.kill();
       await Promise.all(writes);
-      daemon = await startDaemon(world);
+      daemon = await startDaemon(world, settings);
     }
     const last = await app.give(world.ben, 1);
     const operation = String(last.headers['tallyhook-operation']);
