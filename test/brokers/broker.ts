@@ -21,6 +21,10 @@ export interface Broker {
   destination: DestinationSettings;
   /** With credentials that the broker refuses, and those. */
   wrong: { destination: DestinationSettings; secret: string; refusal: object };
+  /** Over TLS at the name localhost, with the authority of the broker, unless it speaks HTTP. */
+  secure?: Exclude<DestinationSettings, { kind: 'sqs' }>;
+  /** A bootstrap server of a cluster that names a server at a private address. */
+  elsewhere?: DestinationSettings;
   /** At a topic or queue that the broker does not have. */
   missing: { destination: DestinationSettings; refusal: object };
   /** Every message that the broker has stored, in its order as far as it has one. */

@@ -1,6 +1,7 @@
 /** What holds of every kind of broker that deliveries are sent to, proved on a real server. */
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { must } from '../../src/kernel/errors.ts';
 import type { DestinationSettings } from '../../src/webhooks/endpoints/destination.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { makeApp } from '../harness/app.ts';
@@ -19,8 +20,15 @@ const SETTINGS = {
 };
 const addr = (n: number) => `0x${String(n).padStart(40, '0')}`;
 
-/** @param start opens a broker that has stored nothing */
-export function describeBroker(name: string, start: (folder: string) => Promise<Broker>): void {
+/**
+ * @param start opens a broker that has stored nothing
+ * @param has what its `Broker` has
+ */
+export function describeBroker(
+  name: string,
+  start: (folder: string) => Promise<Broker>,
+  has: { secure?: boolean; elsewhere?: boolean } = {},
+): void {
   const folder = useFolder();
   let broker: Broker;
   beforeAll(async () => {
@@ -32,6 +40,8 @@ export function describeBroker(name: string, start: (folder: string) => Promise<
     const rig = useRig(SETTINGS);
     testDeliveries(name, rig, () => broker);
     testOrder(name, rig, () => broker);
+    if (has.secure) testTls(name, rig, () => broker);
+    if (has.elsewhere) testElsewhere(name, rig, () => broker);
     testDaemon(name, () => broker);
   });
 }
@@ -117,6 +127,37 @@ function testDeliveries(name: string, rig: Rig, broker: () => Broker): void {
     const strict = rig.another({ ...SETTINGS, allowCidrs: [] });
     await rig.emit(walletEvent(addr(51)));
     await rig.deliver(strict);
+    expect(await lastAttempt(endpoint.id)).toMatchObject({ error: 'blocked_address' });
+  });
+}
+
+function testTls(name: string, rig: Rig, broker: () => Broker): void {
+  const { subscribe, lastAttempt, storedOf } = makeHelpers(rig, broker);
+
+  it(`${name} is reached over TLS by its own authority, and its name is checked`, async () => {
+    const secure = must(broker().secure, 'secure destination');
+    await subscribe(secure);
+    const unknown = await subscribe({ ...secure, ca: undefined });
+    const named = (server: string) => server.replace('localhost', '127.0.0.1');
+    const other = await subscribe({ ...secure, servers: secure.servers.map(named) });
+    const ids = await rig.emit(walletEvent(addr(61)));
+    await rig.deliver();
+    expect((await storedOf(ids)).map(({ id }) => id)).toEqual(ids);
+    const errors = [unknown, other].map(async ({ endpoint }) => lastAttempt(endpoint.id));
+    expect(await Promise.all(errors)).toMatchObject([
+      { error: 'tls_unknown_ca' },
+      { error: 'tls_wrong_host' },
+    ]);
+  });
+}
+
+function testElsewhere(name: string, rig: Rig, broker: () => Broker): void {
+  const { subscribe, lastAttempt } = makeHelpers(rig, broker);
+
+  it(`A server that ${name} names is not connected to at a private address`, async () => {
+    const { endpoint } = await subscribe(must(broker().elsewhere, 'destination elsewhere'));
+    await rig.emit(walletEvent(addr(71)));
+    await rig.deliver();
     expect(await lastAttempt(endpoint.id)).toMatchObject({ error: 'blocked_address' });
   });
 }

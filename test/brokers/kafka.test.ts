@@ -1,9 +1,10 @@
 /** Kafka in KRaft mode, from the jars of Maven Central. */
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Admin, Consumer } from '@platformatic/kafka';
+import { makeAuthority } from '../harness/certificates.ts';
 import { freePort } from '../harness/listen.ts';
 import { until } from '../harness/until.ts';
 import { BROKERS, type Broker, type Stored, startProgram } from './broker.ts';
@@ -16,9 +17,18 @@ const JAVA = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 const CLASSES = ['-cp', `${BROKERS}/kafka/libs/*`];
 
 async function startKafka(folder: string): Promise<Broker> {
-  const [port, controller] = [await freePort(), await freePort()];
+  const ports = {
+    plain: await freePort(),
+    controller: await freePort(),
+    secure: await freePort(),
+    elsewhere: await freePort(),
+  };
+  const { plain: port } = ports;
+  const authority = await makeAuthority(folder);
+  const { cert, key } = await authority.issue('broker', { names: 'DNS:localhost' });
+  writeFileSync(join(folder, 'kafka.pem'), key + cert);
   const file = join(folder, 'kafka.properties');
-  writeFileSync(file, propertiesOf(folder, port, controller));
+  writeFileSync(file, propertiesOf(folder, ports));
   const format = ['kafka.tools.StorageTool', 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAQ', '-c', file];
   await promisify(execFile)('java', [...JAVA, ...CLASSES, ...format]);
   const start = () =>
@@ -44,6 +54,13 @@ async function startKafka(folder: string): Promise<Broker> {
   const offsets = Array.from({ length: PARTITIONS }, () => 0n);
   return {
     destination: withServers,
+    secure: {
+      ...destination,
+      servers: [`localhost:${ports.secure}`],
+      tls: true,
+      ca: readFileSync(authority.certFile, 'utf8'),
+    },
+    elsewhere: { ...destination, servers: [`127.0.0.1:${ports.elsewhere}`] },
     wrong: {
       destination: { ...withServers, password: wrong },
       secret: wrong,
@@ -68,20 +85,32 @@ async function startKafka(folder: string): Promise<Broker> {
   };
 }
 
-function propertiesOf(folder: string, port: number, controller: number): string {
+type Ports = Record<'plain' | 'controller' | 'secure' | 'elsewhere', number>;
+
+function propertiesOf(folder: string, ports: Ports): string {
+  const { plain, controller, secure, elsewhere } = ports;
   const { username, password } = USER;
-  const plain = 'org.apache.kafka.common.security.plain.PlainLoginModule required';
+  const module = 'org.apache.kafka.common.security.plain.PlainLoginModule required';
+  const user = `username="${username}" password="${password}" user_${username}="${password}"`;
+  const logins = ['plain', 'secure', 'elsewhere'].map(
+    (name) => `listener.name.${name}.plain.sasl.jaas.config=${module} ${user};`,
+  );
   return `process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controller}
-listeners=SASL_PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controller}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+listeners=PLAIN://127.0.0.1:${plain},SECURE://127.0.0.1:${secure},\
+ELSEWHERE://127.0.0.1:${elsewhere},CONTROLLER://127.0.0.1:${controller}
+advertised.listeners=PLAIN://127.0.0.1:${plain},SECURE://localhost:${secure},\
+ELSEWHERE://10.0.0.1:${elsewhere}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAIN:SASL_PLAINTEXT,SECURE:SASL_SSL,\
+ELSEWHERE:SASL_PLAINTEXT
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=SASL_PLAINTEXT
+inter.broker.listener.name=PLAIN
 sasl.enabled.mechanisms=PLAIN
 sasl.mechanism.inter.broker.protocol=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=${plain} username="${username}" \
-password="${password}" user_${username}="${password}";
+${logins.join('\n')}
+ssl.keystore.type=PEM
+ssl.keystore.location=${join(folder, 'kafka.pem')}
 log.dirs=${join(folder, 'kafka')}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -144,4 +173,4 @@ function storedOf(record: {
   return { id: headers['webhook-id'], key: record.key?.toString(), headers, body };
 }
 
-describeBroker('Kafka', startKafka);
+describeBroker('Kafka', startKafka, { secure: true, elsewhere: true });

@@ -1,8 +1,9 @@
 /** NATS JetStream, by the server of Debian. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { makeAuthority } from '../harness/certificates.ts';
 import { freePort } from '../harness/listen.ts';
 import { type Broker, type Stored, startProgram } from './broker.ts';
 import { describeBroker } from './every-broker.ts';
@@ -12,18 +13,22 @@ const STREAM = 'EVENTS';
 
 async function startNats(folder: string): Promise<Broker> {
   const port = await freePort();
+  const authority = await makeAuthority(folder);
+  const own = await authority.issue('broker', { names: 'DNS:localhost' });
   const file = join(folder, 'nats.conf');
   writeFileSync(
     file,
     `listen: 127.0.0.1:${port}
 jetstream { store_dir: "${join(folder, 'nats')}" }
+tls { cert_file: "${own.certFile}", key_file: "${own.keyFile}" }
+allow_non_tls: true
 authorization { user: "${USER.username}", password: "${USER.password}" }
 `,
   );
   const start = () => startProgram(folder, ['/usr/sbin/nats-server', '-c', file], port);
   let server = await start();
   const withConnection = async <T>(act: (connection: NatsConnection) => Promise<T>) => {
-    const login = { user: USER.username, pass: USER.password };
+    const login = { user: USER.username, pass: USER.password, tls: null };
     const connection = await connect({ servers: `127.0.0.1:${port}`, ...login });
     return act(connection).finally(() => connection.close());
   };
@@ -42,6 +47,12 @@ authorization { user: "${USER.username}", password: "${USER.password}" }
   const wrong = 'another password of nats';
   return {
     destination: { ...destination, servers },
+    secure: {
+      ...destination,
+      servers: [`localhost:${port}`],
+      tls: true,
+      ca: readFileSync(authority.certFile, 'utf8'),
+    },
     wrong: {
       destination: { ...destination, servers, password: wrong },
       secret: wrong,
@@ -81,4 +92,4 @@ async function readStream(connection: NatsConnection): Promise<Stored[]> {
   return stored;
 }
 
-describeBroker('NATS', startNats);
+describeBroker('NATS', startNats, { secure: true });

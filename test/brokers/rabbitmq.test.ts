@@ -1,7 +1,8 @@
 /** RabbitMQ, by the server of Debian. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ChannelModel, connect } from 'amqplib';
+import { makeAuthority } from '../harness/certificates.ts';
 import { freePort } from '../harness/listen.ts';
 import { until } from '../harness/until.ts';
 import { type Broker, type Program, type Stored, startProgram } from './broker.ts';
@@ -13,11 +14,18 @@ const EXCHANGE = 'tallyhook';
 
 async function startRabbitmq(folder: string): Promise<Broker> {
   const [port, distribution, epmd] = [await freePort(), await freePort(), await freePort()];
+  const securePort = await freePort();
+  const authority = await makeAuthority(folder);
+  const certificate = await authority.issue('broker', { names: 'DNS:localhost' });
   const own = join(folder, 'rabbitmq');
   mkdirSync(own);
   writeFileSync(
     join(own, 'rabbitmq.conf'),
     `listeners.tcp.1 = 127.0.0.1:${port}
+listeners.ssl.1 = 127.0.0.1:${securePort}
+ssl_options.cacertfile = ${authority.certFile}
+ssl_options.certfile = ${certificate.certFile}
+ssl_options.keyfile = ${certificate.keyFile}
 default_user = ${USER.username}
 default_pass = ${USER.password}
 `,
@@ -71,6 +79,12 @@ default_pass = ${USER.password}
   const seen: Stored[] = [];
   return {
     destination,
+    secure: {
+      ...destination,
+      servers: [`localhost:${securePort}`],
+      tls: true,
+      ca: readFileSync(authority.certFile, 'utf8'),
+    },
     wrong: {
       destination: { ...destination, password: wrong },
       secret: wrong,
@@ -111,4 +125,4 @@ async function takeAll(model: ChannelModel): Promise<Stored[]> {
   }
 }
 
-describeBroker('RabbitMQ', startRabbitmq);
+describeBroker('RabbitMQ', startRabbitmq, { secure: true });

@@ -78,16 +78,17 @@ function faultOf(
 ): string | undefined {
   if (typeof error !== 'object' || error === null || depth > CAUSES_MAX) return undefined;
   const { code, apiId, name, cause, errors } = error as Record<string, unknown>;
-  for (const known of [apiId, code, name].map(String)) {
-    const fault =
-      faults[known] ?? OWN_FAULTS[known] ?? (known in BROKER_FAULTS ? known : undefined);
-    if (fault !== undefined) return fault;
-  }
+  const [known] = [apiId, code, name]
+    .map(String)
+    .map((text) => faults[text] ?? OWN_FAULTS[text] ?? (text in BROKER_FAULTS ? text : undefined))
+    .filter((fault) => fault !== undefined);
+  // What cut a connection off says more than that it was.
+  if (known !== undefined && known !== 'reset') return known;
   const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
   for (const one of inner) {
     const fault = faultOf(one, faults, depth + 1);
     if (fault !== undefined) return fault;
   }
   const own = errorCodeOf(error);
-  return own === 'failed' ? undefined : own;
+  return own === 'failed' ? known : own;
 }

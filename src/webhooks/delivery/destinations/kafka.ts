@@ -3,6 +3,7 @@
  * when all replicas in sync have it. The producer is not idempotent, because its sequence would not
  * outlive the daemon: a send whose answer was lost is repeated with the same id.
  */
+import { isIP } from 'node:net';
 import {
   type Broker,
   type Connection,
@@ -27,6 +28,8 @@ export const driver: BrokerDriver<KafkaSettings> = {
     MESSAGE_TOO_LARGE: 'too_large',
     RECORD_LIST_TOO_LARGE: 'too_large',
     PLT_KFK_PROTOCOL: 'rejected',
+    PLT_KFK_TIMEOUT: 'timeout',
+    PLT_KFK_NETWORK: 'reset',
   },
 };
 /** Bootstrap connections and those to the leaders of partitions. */
@@ -34,9 +37,10 @@ const IN_FLIGHT = 64;
 
 function openProducer(settings: KafkaSettings, network: Network, timeoutMs: number): Link {
   const { tls = true, ca, username, password = '', mechanism = 'plain', topic } = settings;
+  const servers = settings.servers.map((server) => serverOf(settings, server, network.rules));
   const producer = new Producer<string, Buffer, string, string>({
     clientId: 'tallyhook',
-    bootstrapBrokers: settings.servers.map((server) => serverOf(settings, server, network.rules)),
+    bootstrapBrokers: servers,
     serializers: {
       key: textBytes,
       headerKey: textBytes,
@@ -53,7 +57,9 @@ function openProducer(settings: KafkaSettings, network: Network, timeoutMs: numb
     requestTimeout: timeoutMs,
     timeout: timeoutMs,
     maxInflights: IN_FLIGHT,
-    ...(tls ? { tls: { lookup: network.lookup, ...(ca ? { ca } : {}) }, tlsServerName: true } : {}),
+    ...(tls ? { tls: { lookup: network.lookup, ...(ca ? { ca } : {}) } } : {}),
+    // The name in SNI; an address is none. Certificates are checked for either.
+    tlsServerName: servers.every(({ host }) => isIP(host) === 0),
     ...(username === undefined
       ? {}
       : {

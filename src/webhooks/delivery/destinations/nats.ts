@@ -36,6 +36,8 @@ async function openAt(
   const { host, port } = serverOf(settings, server, network.rules);
   const addresses = await network.addressesOf(host);
   const { tls = true, ca, username, password, token, subject } = settings;
+  // The driver upgrades a socket, and hands these on. A certificate would be checked for localhost.
+  const checked = { host, ...(isIP(host) === 0 ? { servername: host } : {}) };
   const connection = await connect({
     servers: addresses.map(
       (address) => `${isIP(address) === 6 ? `[${address}]` : address}:${port}`,
@@ -47,7 +49,7 @@ async function openAt(
     name: 'tallyhook',
     ...(username === undefined ? {} : { user: username, pass: password }),
     ...(token === undefined ? {} : { token }),
-    tls: tls ? { ...(isIP(host) === 0 ? { servername: host } : {}), ...(ca ? { ca } : {}) } : null,
+    tls: tls ? { ...checked, ...(ca ? { ca } : {}) } : null,
   });
   const stream = jetstream(connection, { timeout: timeoutMs });
   return {
