@@ -27,7 +27,7 @@ const addr = (n: number) => `0x${String(n).padStart(40, '0')}`;
 export function describeBroker(
   name: string,
   start: (folder: string) => Promise<Broker>,
-  has: { secure?: boolean; elsewhere?: boolean } = {},
+  has: { secure?: boolean; elsewhere?: boolean; failure?: string } = {},
 ): void {
   const folder = useFolder();
   let broker: Broker;
@@ -39,7 +39,7 @@ export function describeBroker(
     // One for all: the ids of a second one would be the same, and be taken for repeats.
     const rig = useRig(SETTINGS);
     testDeliveries(name, rig, () => broker);
-    testOrder(name, rig, () => broker);
+    testOrder(`${has.failure ?? 'A restart'} of ${name}`, name, rig, () => broker);
     if (has.secure) testTls(name, rig, () => broker);
     if (has.elsewhere) testElsewhere(name, rig, () => broker);
     testDaemon(name, () => broker);
@@ -162,7 +162,7 @@ function testElsewhere(name: string, rig: Rig, broker: () => Broker): void {
   });
 }
 
-function testOrder(name: string, rig: Rig, broker: () => Broker): void {
+function testOrder(failure: string, name: string, rig: Rig, broker: () => Broker): void {
   const { subscribe, storedOf } = makeHelpers(rig, broker);
   const seqOf = ({ body }: Stored) => Number(JSON.parse(body.toString()).data.subject_seq);
   const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
@@ -180,7 +180,7 @@ function testOrder(name: string, rig: Rig, broker: () => Broker): void {
     }
   });
 
-  it(`A restart of ${name} loses no event, and repeats only what was in flight`, async () => {
+  it(`${failure} loses no event, and repeats only what was in flight`, async () => {
     const { endpoint } = await subscribe(broker().destination, 'subject');
     const wallets = [11, 12, 13, 14];
     const ids: string[] = [];

@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { Admin, Consumer } from '@platformatic/kafka';
+import { Admin, Consumer, compatibilityPartitioner } from '@platformatic/kafka';
+import { expect, it } from 'vitest';
 import { makeAuthority } from '../harness/certificates.ts';
 import { freePort } from '../harness/listen.ts';
 import { until } from '../harness/until.ts';
@@ -29,7 +30,9 @@ async function startKafka(folder: string): Promise<Broker> {
   writeFileSync(join(folder, 'kafka.pem'), key + cert);
   const file = join(folder, 'kafka.properties');
   writeFileSync(file, propertiesOf(folder, ports));
-  const format = ['kafka.tools.StorageTool', 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAQ', '-c', file];
+  const id = ['-t', 'AAAAAAAAAAAAAAAAAAAAAQ'];
+  const user = `SCRAM-SHA-512=[name="${USER.username}",password="${USER.password}"]`;
+  const format = ['kafka.tools.StorageTool', 'format', ...id, '-c', file, '--add-scram', user];
   await promisify(execFile)('java', [...JAVA, ...CLASSES, ...format]);
   const start = () =>
     startProgram(folder, ['java', ...JAVA, ...CLASSES, 'kafka.Kafka', file], port);
@@ -58,6 +61,7 @@ async function startKafka(folder: string): Promise<Broker> {
       ...destination,
       servers: [`localhost:${ports.secure}`],
       tls: true,
+      mechanism: 'scram-sha-512',
       ca: readFileSync(authority.certFile, 'utf8'),
     },
     elsewhere: { ...destination, servers: [`127.0.0.1:${ports.elsewhere}`] },
@@ -92,9 +96,11 @@ function propertiesOf(folder: string, ports: Ports): string {
   const { username, password } = USER;
   const module = 'org.apache.kafka.common.security.plain.PlainLoginModule required';
   const user = `username="${username}" password="${password}" user_${username}="${password}"`;
-  const logins = ['plain', 'secure', 'elsewhere'].map(
+  const logins = ['plain', 'elsewhere'].map(
     (name) => `listener.name.${name}.plain.sasl.jaas.config=${module} ${user};`,
   );
+  const scram = 'org.apache.kafka.common.security.scram.ScramLoginModule required';
+  logins.push(`listener.name.secure.scram-sha-512.sasl.jaas.config=${scram};`);
   return `process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controller}
@@ -107,6 +113,7 @@ ELSEWHERE:SASL_PLAINTEXT
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAIN
 sasl.enabled.mechanisms=PLAIN
+listener.name.secure.sasl.enabled.mechanisms=SCRAM-SHA-512
 sasl.mechanism.inter.broker.protocol=PLAIN
 ${logins.join('\n')}
 ssl.keystore.type=PEM
@@ -172,5 +179,16 @@ function storedOf(record: {
   const body = record.value ?? Buffer.alloc(0);
   return { id: headers['webhook-id'], key: record.key?.toString(), headers, body };
 }
+
+// From the tests of Java's client.
+it.each([
+  ['21', -973932308],
+  ['foobar', -790332482],
+  ['a-little-bit-long-string', -985981536],
+  ['a-little-bit-longer-string', -1486304829],
+  ['lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8', -58897971],
+])('The key %s of Kafka has the partition that Java gives it', (key, hash) => {
+  expect(compatibilityPartitioner({ topic: TOPIC }, Buffer.from(key))).toBe(hash & 0x7fffffff);
+});
 
 describeBroker('Kafka', startKafka, { secure: true, elsewhere: true });

@@ -143,4 +143,4 @@ async function send(
   return text;
 }
 
-describeBroker('SQS', startSqs);
+describeBroker('SQS', startSqs, { failure: 'A pause' });

@@ -145,11 +145,16 @@ describe('A token of OAuth 2', () => {
     expect(shown).not.toContain(SECRET);
   });
 
-  it('is not asked for at an address that is not allowed', async () => {
+  it('is not asked for at an address that is not allowed, or not any more', async () => {
     const refused = oauth2({ tokenUrl: 'https://10.0.0.1/token' });
     await expect(rig.subscribe('/hook', { auth: { oauth2: refused } })).rejects.toMatchObject({
       code: 'url_refused',
     });
+    const { endpoint } = await rig.subscribe('/hook', { auth: { oauth2: oauth2() } });
+    await rig.emit(walletEvent());
+    await rig.deliver(rig.another({ allowCidrs: [] }));
+    expect(asked()).toEqual([]);
+    expect(await lastAttempt(endpoint.id)).toMatchObject({ error: 'blocked_address' });
   });
 
   it('and its settings are removed when the URL gets another origin without them', async () => {

@@ -148,6 +148,8 @@ function decrypt(
   const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
   const url = destination ? new URL(endpoint.url) : validateUrl(endpoint.url, rules);
   const auth = decryptAuth(encryption, endpointId, endpoint.encryptedAuth);
+  if (destination?.kind === 'sqs') validateUrl(destination.queueUrl, rules);
+  if (auth?.oauth2) validateUrl(auth.oauth2.tokenUrl, rules);
   const secrets = [
     ...Object.values(headers),
     ...(destination ? secretsIn(destination) : []),
