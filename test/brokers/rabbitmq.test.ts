@@ -59,6 +59,9 @@ default_pass = ${USER.password}
     );
     return program;
   };
+  // Erlang would start one that outlives the server.
+  const names = ['epmd', '-address', '127.0.0.1', '-port', String(epmd)];
+  const nameServer = await startProgram(folder, names, epmd);
   let server = await start();
   const connection = await connect(url);
   const channel = await connection.createChannel();
@@ -104,7 +107,10 @@ default_pass = ${USER.password}
     async recover() {
       server = await start();
     },
-    close: () => server.end(),
+    async close() {
+      await server.end();
+      await nameServer.end();
+    },
   };
 }
 
