@@ -63,13 +63,7 @@ default_pass = ${USER.password}
   const names = ['epmd', '-address', '127.0.0.1', '-port', String(epmd)];
   const nameServer = await startProgram(folder, names, epmd);
   let server = await start();
-  const connection = await connect(url);
-  const channel = await connection.createChannel();
-  await channel.assertQueue(QUEUE, { durable: true });
-  await channel.assertExchange(EXCHANGE, 'topic', { durable: true });
-  await channel.bindQueue(QUEUE, EXCHANGE, 'wallet.#');
-  await channel.bindQueue(QUEUE, EXCHANGE, 'operation.#');
-  await connection.close();
+  await declare(url);
   const destination = {
     kind: 'rabbitmq' as const,
     servers: [`127.0.0.1:${port}`],
@@ -112,6 +106,16 @@ default_pass = ${USER.password}
       await nameServer.end();
     },
   };
+}
+
+async function declare(url: string): Promise<void> {
+  const connection = await connect(url);
+  const channel = await connection.createChannel();
+  await channel.assertQueue(QUEUE, { durable: true });
+  await channel.assertExchange(EXCHANGE, 'topic', { durable: true });
+  await channel.bindQueue(QUEUE, EXCHANGE, 'wallet.#');
+  await channel.bindQueue(QUEUE, EXCHANGE, 'operation.#');
+  await connection.close();
 }
 
 async function takeAll(model: ChannelModel): Promise<Stored[]> {
