@@ -37,6 +37,8 @@ const LONG = [
 ];
 /** On the server of Debian that TEST_DATABASE_URL names. */
 const DEBIAN = ['test/debian/**/*.test.ts'];
+/** On the brokers that TEST_BROKERS has and Debian's; see test/brokers/broker.ts. */
+const BROKERS = ['test/brokers/**/*.test.ts'];
 const runsHere = (path: string) =>
   process.env.TEST_DATABASE_URL || !path.startsWith('test/debian/');
 const PROMISES = ['test/promises/**/*.test.ts'];
@@ -69,14 +71,17 @@ function isUnit(path: string, seen = new Set<string>()): boolean {
 }
 
 const filesOf = (patterns: string[]) => globSync(patterns, { cwd: ROOT });
-const long = new Set(filesOf([...LONG, ...DEBIAN]));
+const brokers = process.env.TEST_BROKERS ? filesOf(BROKERS) : [];
+const long = new Set(filesOf([...LONG, ...DEBIAN, ...BROKERS]));
 const allPromises = filesOf(PROMISES);
 const promises = allPromises.filter((path) => !long.has(path));
 const longPromises = allPromises.filter((path) => long.has(path));
 const others = filesOf(['test/**/*.test.ts']).filter(
   (path) => !long.has(path) && !allPromises.includes(path),
 );
-const longOthers = [...long].filter((path) => !allPromises.includes(path));
+const longOthers = [...long].filter(
+  (path) => !allPromises.includes(path) && !path.startsWith('test/brokers/'),
+);
 const unit = others.filter((path) => isUnit(path));
 const stages = others.filter((path) => !unit.includes(path));
 
@@ -123,6 +128,7 @@ export default defineConfig({
       project('promises', promises, 3, 1),
       project('long', longOthers.filter(runsHere), 4, 2),
       project('long-promises', longPromises, 5, 1),
+      project('brokers', brokers, 6, 2),
     ],
   },
 });

@@ -130,6 +130,12 @@ begin
     select json_agg(json_build_object('endpointId', p.id, 'url', p.url, 'signing', p.signing,
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
       'retrySchedule', p.retry_schedule, 'timeoutMs', p.timeout_ms, 'maxInFlight', p.max_in_flight,
+      'encryptedDestination', p.encrypted_destination, 'encryptedAuth', p.encrypted_auth,
+      -- The keys of messages, by event.
+      'subjects', case when p.encrypted_destination is not null then (
+        select json_object_agg('evt_' || e.id, e.subject) from unnest(claimed) d
+        join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+        where d.endpoint_id = c.endpoint_id) end,
       'ordered', p.ordering = 'subject', 'consecutiveFailures', h.consecutive_failures,
       'lastSuccessAt', tallyhook.epoch_ms(h.last_success_at), 'enabledAt', tallyhook.epoch_ms(p.state_at)))
     into endpoints

@@ -4,6 +4,8 @@
  * texts of OpenSSL, which change with its versions. Plain data that the browser loads too.
  */
 import type { ProxyFault } from '../kernel/http/proxy-failure.ts';
+import { TOKEN_FAULTS } from './delivery/auth.ts';
+import { BROKER_FAULTS } from './delivery/destination.ts';
 
 /** The first whose pattern fits Node's code. Words are about the other side. */
 const TLS = [
@@ -122,6 +124,8 @@ export const FAULT_WORDS: Readonly<Record<string, string>> = {
   blocked_address: 'the address is not allowed',
   unreadable: 'the answer is not HTTP',
   ...PROXY,
+  ...BROKER_FAULTS,
+  ...TOKEN_FAULTS,
 };
 
 /** What a failed request is told with: a fault of TLS in words, else the error's code or name. */

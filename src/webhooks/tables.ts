@@ -20,6 +20,7 @@ export const endpoints = tallyhook.table(
   'endpoints',
   {
     id: text().primaryKey(),
+    /** Of a broker its kind, address and topic or queue, without credentials. */
     url: text().notNull(),
     description: text(),
     /** Exact types, `group.*` or `*`. */
@@ -32,6 +33,10 @@ export const endpoints = tallyhook.table(
     /** The signing keys, newest first, each with its expiry. */
     encryptedSecrets: text('encrypted_secrets').notNull(),
     encryptedHeaders: text('encrypted_headers'),
+    /** How a broker is reached, with credentials; null for HTTP. */
+    encryptedDestination: text('encrypted_destination'),
+    /** How requests are authenticated beside headers: OAuth 2, or a client certificate. */
+    encryptedAuth: text('encrypted_auth'),
     publicKey: text('public_key'),
     ratePerS: doublePrecision('rate_per_s'),
     /** The waits before its retries, in seconds; null for the common schedule. */

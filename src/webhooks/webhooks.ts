@@ -8,9 +8,8 @@ import type { Context } from '../db/context.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { endSubjects, type Outbox } from '../outbox/outbox.ts';
 import { type Deliveries, makeDeliveries } from './delivery/deliveries.ts';
+import { makeDestinations } from './delivery/destinations/destinations.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
-import { makeAttemptClient } from './delivery/http/attempt.ts';
-import { makeRequestBuilder } from './delivery/http/request.ts';
 import { makeRemoval, type Removal } from './delivery/removal.ts';
 import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
@@ -75,10 +74,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     timeoutMsMax: settings.send.deadlineMs,
     inFlightMax: settings.inFlightPerEndpoint,
   };
-  const client = makeAttemptClient(settings.send, allowed, settings.proxies);
-  const { userAgent } = settings;
-  const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
-  const dispatcher = new Dispatcher({ ...deps, requests, client, daemons, wake });
+  const destinations = makeDestinations({ encryption, wallClock, rules, settings });
+  const dispatcher = new Dispatcher({ ...deps, destinations, daemons, wake });
   const replays = makeReplays({ db, peopleDb, clock, ids, keepMs: settings.keepMs });
   return {
     ...makeEndpoints({ ...deps, db: peopleDb, limits, wake }),
@@ -95,6 +92,6 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       return endpoints + (await replays.removeReplays(before, REMOVED_MAX));
     },
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
-    close: () => client.close(),
+    close: () => destinations.close(),
   };
 }

@@ -39,7 +39,7 @@ describe('The page of the API', () => {
   it.each([
     [
       'a required field with its bounds',
-      /<code>url<\/code><\/td><td>text<\/td><td>required; at most 2048/,
+      /<code>queue_url<\/code><\/td><td>text<\/td><td>required; at most 1024/,
     ],
     ['a field of an object in a list', /<code>actions\[\]\.at<\/code>/],
     ['the values of a choice', /none \| subject/],

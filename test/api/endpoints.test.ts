@@ -6,6 +6,24 @@ const api = useApi();
 
 const url = 'http://127.0.0.1:4567/hooks';
 
+const kafka = (more: object) => ({
+  kind: 'kafka',
+  servers: ['127.0.0.1:9092'],
+  topic: 'events',
+  ...more,
+});
+const sqs = (more: object) => ({
+  kind: 'sqs',
+  queue_url: 'http://127.0.0.1:9324/000000000000/events',
+  region: 'eu-west-1',
+  access_key_id: 'a',
+  secret_access_key: 'b',
+  ...more,
+});
+const auth = (more: object) => ({
+  oauth2: { token_url: `${url}/token`, client_id: 'a', client_secret: 'b', ...more },
+});
+
 describe('An endpoint', () => {
   it('The secret of an endpoint is only in the responses that create or rotate it', async () => {
     const made = await api.call('POST', '/api/endpoints', {
@@ -123,6 +141,57 @@ describe('An endpoint', () => {
       );
     await api.call('DELETE', `/api/endpoints/${body.id}`, { key });
     expect([await seenBy(key), await seenBy(admin)]).toEqual([least, all]);
+  });
+
+  it('No response and no audit entry has the credentials of a destination or of auth', async () => {
+    const secrets = { password: 'hidden-1', client_secret: 'hidden-2' };
+    const { password, client_secret } = secrets;
+    const servers = ['127.0.0.1:4222'];
+    const destination = { kind: 'nats', servers, subject: 'x.{type}', username: 'a', password };
+    const broker = await api.call('POST', '/api/endpoints', { body: { destination } });
+    expect(broker).toMatchObject({
+      status: 201,
+      body: { kind: 'nats', url: 'nats://127.0.0.1:4222/x.{type}', auth: [] },
+    });
+    const oauth2 = { token_url: `${url}/token`, client_id: 'a', client_secret };
+    const receiver = await api.call('POST', '/api/endpoints', { body: { url, auth: { oauth2 } } });
+    expect(receiver).toMatchObject({ status: 201, body: { kind: 'http', auth: ['oauth2'] } });
+    const path = `/api/endpoints/${broker.body.id}`;
+    const moved = { ...destination, subject: 'y' };
+    const changed = await api.call('PATCH', path, { body: { destination: moved } });
+    expect(changed.body).toMatchObject({ url: 'nats://127.0.0.1:4222/y', removed_auth: false });
+    const shown = [broker, receiver, changed];
+    for (const surface of ['/api/endpoints', path, '/api/audit?limit=10', '/api/events?limit=50'])
+      shown.push(await api.call('GET', surface));
+    expect(shown.map(({ text }) => text).join()).not.toMatch(/hidden-\d/);
+    const other = await api.call('GET', path, { key: await api.keyFor('read') });
+    expect(other.body.url).toBe('nats://127.0.0.1:4222');
+  });
+
+  it.each([
+    ['both a URL and a destination', { url, destination: sqs({}) }, /not both/],
+    ['neither a URL nor a destination', {}, /url or destination/],
+    ['headers for a destination', { destination: sqs({}), headers: { a: 'b' } }, /HTTP only/],
+    ['a queue without a region', { destination: sqs({ region: undefined }) }, /region is missing/],
+    ['a private server', { destination: kafka({ servers: ['10.0.0.1:9092'] }) }, /not public/],
+    ['no server', { destination: kafka({ servers: ['http://x/'] }) }, /not a server/],
+    ['no topic', { destination: kafka({ topic: '../x' }) }, /topic/],
+    ['a user without a password', { destination: kafka({ username: 'a' }) }, /together/],
+    ['an authority that is none', { destination: kafka({ ca: 'text' }) }, /PEM/],
+    ['auth for a destination', { destination: sqs({}), auth: auth({}) }, /HTTP only/],
+    ['a private token endpoint', { url, auth: auth({ token_url: 'https://10.0.0.1/' }) }, /public/],
+    ['auth of nothing', { url, auth: {} }, /give oauth2, tls or both/],
+  ])('An endpoint with %s is refused', async (_, body, detail) => {
+    const refused = await api.call('POST', '/api/endpoints', { body });
+    expect(refused.body.code).toMatch(/^(invalid_request|url_refused)$/);
+    expect(refused.body.detail).toMatch(detail);
+  });
+
+  it('The kind of an endpoint does not change', async () => {
+    const made = await api.call('POST', '/api/endpoints', { body: { url } });
+    const path = `/api/endpoints/${made.body.id}`;
+    const refused = await api.call('PATCH', path, { body: { destination: kafka({}) } });
+    expect([refused.status, refused.body.detail]).toEqual([400, expect.stringMatching(/http/)]);
   });
 
   it('A change of origin removes the headers and names them, unless they are given', async () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
+import { freePort } from '../harness/listen.ts';
 import { useRig } from '../harness/rig.ts';
 import { SCREENS, signIn } from './browsing.ts';
 
@@ -50,6 +51,34 @@ describe('The pages of webhooks', () => {
     const { json } = await rig.app.call('GET', '/api/status');
     expect(json.webhooks).toEqual({ endpoints_failing: 0, deliveries_exhausted: 0 });
     expect(await page.locator('main').textContent()).not.toContain(secret);
+  });
+
+  it('An endpoint of a broker shows where it sends, and is changed without its credentials', async () => {
+    const port = await freePort();
+    const destination = {
+      kind: 'nats',
+      servers: [`127.0.0.1:${port}`],
+      tls: false,
+      subject: 'tallyhook.{type}',
+      token: 'hidden-token',
+    };
+    const made = await rig.app.call('POST', '/api/endpoints', {
+      destination,
+      event_types: ['endpoint.test'],
+    });
+    expect(made.status, made.text).toBe(201);
+    const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open(`/endpoints/${made.json.id}`);
+    await page.getByText(`nats://127.0.0.1:${port}/tallyhook.{type}`).first().waitFor();
+    await page.getByRole('button', { name: 'Change' }).click();
+    expect(await page.locator('dialog input[name=url]').count()).toBe(0);
+    await page.fill('dialog input[name=description]', 'the stream of all');
+    await page.locator('dialog button[type=submit]').click();
+    await page.locator('main').getByText('the stream of all').waitFor();
+    await page.getByRole('button', { name: 'Send a test' }).click();
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByText('refused').first().waitFor();
+    expect(await page.locator('main').textContent()).not.toContain('hidden-token');
   });
 
   it('Deliveries of a disabled endpoint are held, and released when it is enabled', async () => {

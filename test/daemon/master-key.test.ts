@@ -58,6 +58,8 @@ describe('The master key', () => {
       where c.relnamespace = 'tallyhook'::regnamespace and a.attname ~ 'encrypted|cipher|sealed'
       order by 1`;
     expect(columns.map(({ name }) => name)).toEqual([
+      'endpoints.encrypted_auth',
+      'endpoints.encrypted_destination',
       'endpoints.encrypted_headers',
       'endpoints.encrypted_secrets',
     ]);

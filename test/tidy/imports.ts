@@ -50,7 +50,16 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
     only: ['src/upstream/', 'src/webhooks/', 'src/reports/files/', 'src/cli/'],
     use: 'upstream/upstream.ts, or a function given as an argument',
   },
-  { library: 'aws4fetch', only: ['src/reports/files/'], use: 'reports/files/bucket.ts' },
+  {
+    library: 'aws4fetch',
+    only: ['src/reports/files/', 'src/webhooks/delivery/destinations/'],
+    use: 'reports/files/bucket.ts',
+  },
+  ...['@platformatic/kafka', '@nats-io', 'amqplib'].map((library) => ({
+    library,
+    only: ['src/webhooks/delivery/destinations/'],
+    use: 'a destination of webhooks/',
+  })),
   { library: 'postgres', only: ['src/db/'], use: 'db/' },
   { library: 'drizzle-orm', only: ['src/db/'], use: 'db/drizzle.ts' },
   {

@@ -291,7 +291,9 @@ it('Encrypting all secrets again continues after a kill, and every page is one c
   const random = seededRandom(9);
   const [old, key] = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(8)];
   const keys = { current: makeEncryption(key, random), both: makeEncryption(key, random, old) };
-  for (let n = 0; n < 103; n++) await rig.subscribe(`/${n}`, { headers: { 'x-n': `${n}` } });
+  const oauth2 = { tokenUrl: `${rig.receiver.url}/`, clientId: 'a', clientSecret: 'b' };
+  for (let n = 0; n < 103; n++)
+    await rig.subscribe(`/${n}`, { headers: { 'x-n': `${n}` }, auth: { oauth2 } });
   const page = (after: string, dryRun = false) =>
     reencryptEndpoints(rig.database.db, keys, after, dryRun);
   expect(await page('', true)).toMatchObject({ changed: { length: 100 } });
@@ -308,9 +310,10 @@ it('Encrypting all secrets again continues after a kill, and every page is one c
   const back = { current: makeEncryption(old, random), both: makeEncryption(old, random, key) };
   for (let at: string | undefined = ''; at !== undefined; )
     at = (await reencryptEndpoints(rig.database.db, back, at, false)).next;
-  expect((await rig.webhooks.listEndpoints({ after: '', limit: 1 }))[0]?.headerNames).toEqual([
-    'x-n',
-  ]);
+  expect((await rig.webhooks.listEndpoints({ after: '', limit: 1 }))[0]).toMatchObject({
+    headerNames: ['x-n'],
+    auth: ['oauth2'],
+  });
   await rig.database.owner
     .sql`update tallyhook.endpoints set deleted_at = now() where url ~ '/1..$'`;
 });

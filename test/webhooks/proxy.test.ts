@@ -1,6 +1,8 @@
 /** Webhooks behind a forward proxy: judged addresses all the same, and faults of the proxy. */
+import { readFileSync } from 'node:fs';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AttemptClient, makeAttemptClient } from '../../src/webhooks/delivery/http/attempt.ts';
 import type { ProxyUse } from '../../src/webhooks/delivery/http/connector.ts';
@@ -73,6 +75,29 @@ describe('A webhook by way of a forward proxy', () => {
       status: null,
       error: 'tls_wrong_host',
     });
+  });
+
+  it('has the client certificate of its endpoint at the receiver, and not at the proxy', async () => {
+    const authority = await makeAuthority(folder);
+    const ca = readFileSync(authority.certFile, 'utf8');
+    const own = await authority.issue('client');
+    const options = await authority.issue('receiver', { names: 'DNS:receiver.test' });
+    const clients: unknown[] = [];
+    const server = createSecureServer(
+      { ...options, ca, requestCert: true, rejectUnauthorized: true },
+      (incoming, outgoing) => {
+        clients.push((incoming.socket as TLSSocket).getPeerCertificate().subject.CN);
+        outgoing.end('ok');
+      },
+    );
+    const url = new URL(`https://receiver.test:${await listen(server)}/`);
+    opened.push({ close: () => closeServer(server) });
+    const { proxy, client } = await open();
+    const tls = { certificate: own.cert, privateKey: own.key, ca };
+    const request = { url, headers: {}, body: Buffer.from('{}'), tls };
+    expect(await client.post(request)).toMatchObject({ status: 200 });
+    expect(proxy.targets).toEqual([`127.0.0.1:${url.port}`]);
+    expect(clients).toEqual(['client']);
   });
 
   it('is not sent to an address that is refused, and the proxy is not asked', async () => {

@@ -6,6 +6,7 @@ import { z } from '@hono/zod-openapi';
 import { isAddress, isTxHash } from '../../kernel/addresses.ts';
 import { DIGITS_MAX } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/errors.ts';
+import { originOf as originOfUrl } from '../../kernel/http/origin.ts';
 import { type IdPrefix, isId } from '../../kernel/ids.ts';
 import type { Field, Fields, ShownOf } from '../../resources/fields.ts';
 import { MOMENT_WORDS, SPAN_WORDS } from '../../resources/ledger/period.ts';
@@ -67,6 +68,14 @@ export function textInput(max: number) {
     .refine((text) => !text.includes('\0'), 'must not contain NUL');
 }
 
+/** A secret, whose place is the body of a request only. */
+export const secretInput = textInput(4_096).openapi({
+  description: 'Stored encrypted, never shown',
+});
+
+/** Certificates or a key. */
+export const pemInput = textInput(65_536);
+
 export const reasonInput = textInput(2_000).openapi({
   description: 'Why, in words of a person; kept in the audit trail',
 });
@@ -89,7 +98,7 @@ export function idInput(prefix: IdPrefix) {
 
 /** The origin of a URL, whose path and query may be secret; empty for what is no URL. */
 export function originOf(url: unknown): string {
-  return typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : '';
+  return typeof url === 'string' && URL.canParse(url) ? originOfUrl(url) : '';
 }
 
 const schemas = new Map<Fields, z.ZodObject>();

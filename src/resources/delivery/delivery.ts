@@ -13,6 +13,8 @@ import {
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { TOKEN_FAULTS } from './auth.ts';
+import { BROKER_FAULTS } from './destination.ts';
 import { EVENT_TYPES } from './events.ts';
 
 export const DELIVERY_STATES = [
@@ -71,14 +73,17 @@ export const deliveryDetail = resource('DeliveryDetail', {
   ),
 });
 
-const FAULTS = `of TLS ${TLS_FAULTS.join(', ')}; of a forward proxy ${PROXY_FAULTS.join(', ')}`;
+const BROKER = Object.keys(BROKER_FAULTS).join(', ');
+const FAULTS =
+  `of TLS ${TLS_FAULTS.join(', ')}; of a forward proxy ${PROXY_FAULTS.join(', ')}; ` +
+  `of a broker ${BROKER}; of OAuth 2 ${Object.keys(TOKEN_FAULTS).join(', ')}`;
 
 export const attempt = resource('Attempt', {
   n: count(),
   at: instant(),
   duration_ms: count(),
   result: text('delivered, retry, exhausted or gone'),
-  status: nullable(count()),
+  status: nullable(count('Of HTTP; null for a broker, whose success has no error')),
   error: nullable(
     text(`Why there is no whole response: timeout, refused, reset, dns and others; ${FAULTS}`),
   ),

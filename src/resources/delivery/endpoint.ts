@@ -13,6 +13,8 @@ import {
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { AUTH_KINDS } from './auth.ts';
+import { DESTINATION_KINDS } from './destination.ts';
 
 /** Of signatures: `v1` is symmetric, `v1a` asymmetric. */
 export const SCHEMES = ['v1', 'v1a'] as const;
@@ -31,7 +33,11 @@ export type HeldChoice = (typeof HELD_CHOICES)[number];
 /** Without its secrets and the values of its headers. */
 export const endpoint = resource('Endpoint', {
   id: id('ep'),
-  url: text('Only its origin for a key of another owner', { title: 'Receiver' }),
+  kind: oneOf(DESTINATION_KINDS, 'What it sends to'),
+  url: text(
+    'Of a broker its kind, address and topic or queue; only its origin for a key of another owner',
+    { title: 'Receiver' },
+  ),
   description: nullable(text()),
   event_types: list(text(), 'Exact types, `group.*` or `*`', { title: 'Events' }),
   filter: json(
@@ -51,6 +57,11 @@ export const endpoint = resource('Endpoint', {
   ),
   max_in_flight: nullable(count('Attempts in flight per daemon; null for the setting')),
   header_names: list(text(), 'Extra headers of every request; their values are never shown'),
+  auth: list(
+    oneOf(AUTH_KINDS),
+    'How requests are authenticated beside headers; `authority`: the receiver by its own',
+  ),
+  certificate_expires_at: nullable(instant('Of the client certificate')),
   public_key: nullable(text('Of `v1a`')),
   keys: list(
     object({ scheme: oneOf(SCHEMES), from: instant(), until: nullable(instant()) }),
@@ -90,6 +101,7 @@ export const endpointWithKeys = resource('EndpointWithKeys', withKeys);
 export const changedEndpoint = resource('ChangedEndpoint', {
   ...withKeys,
   removed_headers: list(text(), 'Names of the headers that the change of origin removed'),
+  removed_auth: flag('The change of origin removed the authentication'),
 });
 
 /** What a filter does with one event. */

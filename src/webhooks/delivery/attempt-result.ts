@@ -13,7 +13,7 @@ import type { Random } from '../../kernel/random.ts';
 import { parseRetryAfter } from '../../kernel/retry.ts';
 
 export interface ResponseSummary {
-  /** Null when no response head arrived. */
+  /** Null when no response head arrived, and of a broker. */
   status: number | null;
   /** Such as timeout, refused, reset, dns, tls_expired, blocked_address; null with a status. */
   error: string | null;
@@ -67,7 +67,7 @@ export function evaluateAttempt(
   random: Random,
 ): AttemptResult {
   const { status, error } = response;
-  if (isSuccess(status)) {
+  if (isSuccess(response)) {
     const scheduleStep = delivery.scheduleStep + 1;
     return { kind: 'delivered', scheduleStep, dueAt: null, pausedUntil: null };
   }
@@ -96,6 +96,7 @@ function deferralMs(
   return Math.min((scheduleMs[1] ?? 0) * 2 ** Math.min(deferrals, 30), DEFERRAL_MAX_MS);
 }
 
-export function isSuccess(status: number | null): boolean {
-  return status !== null && status >= 200 && status <= 299;
+/** A broker has no status: it has stored the message unless there is an error. */
+export function isSuccess({ status, error }: Pick<ResponseSummary, 'status' | 'error'>): boolean {
+  return status === null ? error === null : status >= 200 && status <= 299;
 }

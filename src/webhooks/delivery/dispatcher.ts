@@ -8,8 +8,8 @@ import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { inSpan } from '../../kernel/telemetry/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
-import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
-import type { RequestBuilder } from './http/request.ts';
+import type { Destination } from './destinations/destination.ts';
+import { type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
 import { rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
 import {
   type ActiveEndpoint,
@@ -26,8 +26,7 @@ import { Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
-  requests: RequestBuilder;
-  client: AttemptClient;
+  destinations: Destination;
   daemons: () => number;
 }
 
@@ -51,8 +50,6 @@ const SERVED_MS = 60_000;
 const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
-
-const NO_BODY = Buffer.alloc(0);
 
 interface Claim extends Claims {
   /** Of the examined endpoints, those whose first delivery may be sent now. */
@@ -241,7 +238,7 @@ export class Dispatcher {
       await this.sender.progress(left);
     if (this.sender.claimed > 0) {
       this.sender.releaseWaiting();
-      this.deps.client.interrupt();
+      this.deps.destinations.interrupt();
       while (this.sender.sending > 0) await this.sender.progress(INTERRUPTED_WAIT_MS);
     }
     await this.resultWriter.flush();
@@ -257,28 +254,18 @@ export class Dispatcher {
   }
 
   private async send(job: Job, startedAt: Instant): Promise<AttemptResponse> {
-    const { requests, client, log } = this.deps;
-    const { delivery, endpoint } = job;
+    const { destinations, log } = this.deps;
+    const { endpointId, eventId } = job.delivery;
+    const attributes = { 'tallyhook.endpoint': endpointId, 'tallyhook.event': eventId };
     try {
-      const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
-      const built = requests.build(endpoint, event, startedAt);
-      const request = { ...built, deadlineMs: endpoint.timeoutMs ?? undefined };
-      const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
-      const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
-        const ended = await client.post(request);
+      return await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
+        const ended = await destinations.send(job, startedAt);
         if (ended.status !== null) span.setAttribute('http.response.status_code', ended.status);
         if (ended.error !== null) span.setAttribute('error.type', ended.error);
         return ended;
       });
-      const redact = (text: string) => requests.redact(endpoint, text);
-      const headers = Object.entries(response.headers ?? {});
-      return {
-        ...response,
-        body: response.body && redact(response.body),
-        headers: response.headers && Object.fromEntries(headers.map(([k, v]) => [k, redact(v)])),
-      };
     } catch (err) {
-      log.error({ err, endpointId: delivery.endpointId }, 'webhook request could not be built');
+      log.error({ err, endpointId }, 'webhook request could not be built');
       const refused = err instanceof Failure && err.code === 'url_refused';
       return notSent(refused ? 'blocked_address' : NOT_PREPARED);
     }

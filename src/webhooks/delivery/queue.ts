@@ -77,6 +77,10 @@ export interface ClaimedEndpoint {
   retrySchedule: number[] | null;
   timeoutMs: number | null;
   maxInFlight: number | null;
+  encryptedDestination: string | null;
+  encryptedAuth: string | null;
+  /** Of a broker: the subjects of the claimed events. */
+  subjects: Readonly<Record<string, string>> | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;

@@ -6,6 +6,7 @@
  * up to the most in flight, then grows by one, and is one again after a failure or a slow send.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
+import { originOf } from '../../kernel/http/origin.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { isSuccess } from './attempt-result.ts';
 import type { AttemptResponse } from './http/attempt.ts';
@@ -88,7 +89,7 @@ export class Sender {
       const { endpointId, url, consecutiveFailures } = endpoint;
       const queue = this.queues.get(endpointId);
       const { origin, pool } = queue ?? {
-        origin: new URL(url).origin,
+        origin: originOf(url),
         pool: firstPool(consecutiveFailures),
       };
       const n = queue ? this.capacityOf(queue, endpoint) : 1;
@@ -118,7 +119,7 @@ export class Sender {
     for (const job of jobs) {
       const { consecutiveFailures } = job.endpoint;
       const queue = this.queueOf(job.delivery.endpointId, firstPool(consecutiveFailures));
-      const { origin } = new URL(job.endpoint.url);
+      const origin = originOf(job.endpoint.url);
       if (origin !== queue.origin) this.releaseQueue(queue);
       queue.origin = origin;
       queue.acceptedAt = now;
@@ -243,7 +244,7 @@ export class Sender {
       queue.sending--;
       if (isQuick) queue.pool = 'quick';
       if (isQuick || queue.sending === 0) this.slowQueues.delete(queue);
-      if (!isSuccess(response.status)) this.degrade(queue);
+      if (!isSuccess(response)) this.degrade(queue);
       else queue.ramp = this.grown(queue.ramp);
       onSent(job, startedAt, response);
       this.notify();

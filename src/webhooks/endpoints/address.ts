@@ -100,14 +100,60 @@ export function validateUrl(text: string, rules: UrlRules): URL {
     throw new Failure('url_refused', `the URL must start with https://${orHttp(rules)}`);
   if (url.username || url.password)
     throw new Failure('url_refused', 'use a header instead of credentials in the URL');
-  if (url.port && PORTS_REFUSED.has(Number(url.port)))
-    throw new Failure('url_refused', `port ${url.port} belongs to another protocol`);
-  const address = literalAddress(url.hostname);
-  if (address !== undefined && isRefused(address, rules.allowed))
-    throw new Failure('url_refused', 'the address is not public');
+  refusePlace(url, rules);
   url.hash = '';
   return url;
 }
+
+function refusePlace(
+  { port, hostname }: Pick<URL, 'port' | 'hostname'>,
+  { allowed }: UrlRules,
+): void {
+  if (port && PORTS_REFUSED.has(Number(port)))
+    throw new Failure('url_refused', `port ${port} belongs to another protocol`);
+  const address = literalAddress(hostname);
+  if (address !== undefined && isRefused(address, allowed))
+    throw new Failure('url_refused', 'the address is not public');
+}
+
+/** A server of a broker; the host of an IPv6 address has no brackets. */
+export interface Server {
+  host: string;
+  port: number;
+}
+
+/**
+ * Parses `host:port` or `host` of a broker's server, which obeys the rules of URLs.
+ * @param isEncrypted its connections use TLS
+ * @throws Failure `url_refused` with the reason
+ */
+export function parseServer(
+  text: string,
+  { defaultPort, isEncrypted }: { defaultPort: number; isEncrypted: boolean },
+  rules: UrlRules,
+): Server {
+  const { url, hostname } = hostAndPort(text) ?? {};
+  if (!url || !hostname)
+    throw new Failure('url_refused', `${text.slice(0, 60)} is not a server such as host:9092`);
+  const port = Number(url.port || defaultPort);
+  refusePlace({ port: String(port), hostname }, rules);
+  if (!isEncrypted && !rules.allowHttp && !isAllowedLoopback(hostname, rules.allowed))
+    throw new Failure('url_refused', 'the connection must use TLS');
+  return { host: hostname.replace(/^\[|\]$/g, ''), port };
+}
+
+function hostAndPort(text: string): { url: URL; hostname: string } | undefined {
+  // A scheme without a default port, which the parser would drop.
+  if (text.length > SERVER_LENGTH_MAX || !URL.canParse(`tcp://${text}`)) return undefined;
+  const url = new URL(`tcp://${text}`);
+  const { username, password, pathname, search, hash } = url;
+  if (username || password || pathname || search || hash) return undefined;
+  // Only a URL of HTTP has its host in normal form.
+  if (!URL.canParse(`http://${url.hostname}`)) return undefined;
+  return { url, hostname: new URL(`http://${url.hostname}`).hostname };
+}
+
+const SERVER_LENGTH_MAX = 260;
 
 /** What is sent there never leaves the machine. */
 function isAllowedLoopback(hostname: string, allowed: AllowedRanges): boolean {

@@ -6,10 +6,12 @@
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
+import { originOf } from '../../kernel/http/origin.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
 import type { Random } from '../../kernel/random.ts';
 import { findEvent, type Outbox, takePosition } from '../../outbox/outbox.ts';
+import { type DestinationKind, kindOf } from '../../resources/delivery/destination.ts';
 import {
   type endpoint,
   type endpointDetail,
@@ -24,10 +26,20 @@ import type { Row } from '../../resources/resource.ts';
 import { sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
+import { checkAuth, shownAuth } from './auth.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { checkFilter } from './filter.ts';
 import { HEALTHY } from './health.ts';
-import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
+import { missingPackages } from './packages.ts';
+import {
+  decryptAuth,
+  decryptHeaders,
+  decryptKeys,
+  encryptAuth,
+  encryptDestination,
+  encryptHeaders,
+  encryptKeys,
+} from './secrets.ts';
 import { activeKeys, makeKey, publicKeyOf, rotateKeys, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
 import { type EndpointInput, type EndpointLimits, validateInput } from './validation.ts';
@@ -93,8 +105,8 @@ export function makeEndpoints(deps: EndpointsDeps) {
     },
 
     /**
-     * Changes the fields of `input`. Another origin without `headers` removes the headers; the
-     * result names them.
+     * Changes the fields of `input`. Another origin without `headers` removes the headers, and
+     * without `auth` the authentication; the result says so.
      * Deliveries already claimed are sent as before. Adding a scheme creates its key. Changed types
      * and a changed filter apply to every event that is committed after the change.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
@@ -165,6 +177,9 @@ async function create(
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
   const valid = validateInput(input, deps.limits);
+  if (valid.destination) refuseWithout(valid.destination.kind);
+  const url = valid.url ?? refuse('give url or destination');
+  if (valid.auth) checkAuth(valid.auth, url, deps.limits);
   const [all, own] = await Promise.all([
     store.countEndpoints(db.orm),
     store.countEndpoints(db.orm, createdBy),
@@ -184,7 +199,7 @@ async function create(
   const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
-    url: valid.url,
+    url,
     description: valid.description ?? null,
     eventTypes: valid.eventTypes ?? ['*'],
     filter: valid.filter ?? null,
@@ -196,6 +211,8 @@ async function create(
     maxInFlight: valid.maxInFlight ?? null,
     encryptedSecrets: encryptKeys(encryption, id, keys),
     encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
+    encryptedDestination: encryptDestination(encryption, id, valid.destination),
+    encryptedAuth: encryptAuth(encryption, id, valid.auth ?? undefined),
     publicKey: newSecrets(keys).newPublicKey,
     state: 'enabled',
     stateReason: null,
@@ -230,25 +247,36 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...columns } = validateInput(input, deps.limits);
+  const { headers, destination, auth, ...columns } = validateInput(input, deps.limits);
   const now = clock.now();
   let made: SigningKey[] = [];
   let removedHeaders: string[] = [];
+  let removedAuth = false;
   const subscribes = columns.eventTypes !== undefined || columns.filter !== undefined;
   const patchOf = (before: store.EndpointRow) => {
+    refuseOtherKind(before, { url: columns.url, headers, auth });
+    if (auth) checkAuth(auth, columns.url ?? before.url, deps.limits);
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
     // Headers may hold secrets, and another origin may belong to somebody else.
-    const loses = headers === undefined && isMoved(before.url, columns.url);
+    const moves = isMoved(before.url, columns.url);
+    const loses = headers === undefined && moves;
+    removedAuth = auth === undefined && moves && before.encryptedAuth !== null;
     if (loses)
       removedHeaders = Object.keys(decryptHeaders(encryption, id, before.encryptedHeaders));
     return {
       ...columns,
+      ...(destination
+        ? { encryptedDestination: encryptDestination(encryption, id, destination) }
+        : {}),
       ...(subscribes ? { subscribedAt: now } : {}),
       ...(headers === undefined && !loses
         ? {}
         : { encryptedHeaders: encryptHeaders(encryption, id, headers ?? {}) }),
+      ...(auth === undefined && !removedAuth
+        ? {}
+        : { encryptedAuth: encryptAuth(encryption, id, auth ?? undefined) }),
       ...(columns.signing === undefined
         ? {}
         : signingPatch(before, made, columns.signing, encryption)),
@@ -256,7 +284,12 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
   };
   const position = subscribes ? takePosition : undefined;
   const row = await change(deps, id, patchOf, position);
-  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made), removedHeaders };
+  return {
+    endpoint: endpointOf(row, encryption, now),
+    ...newSecrets(made),
+    removedHeaders,
+    removedAuth,
+  };
 }
 
 async function enable(
@@ -288,7 +321,28 @@ async function disable(deps: EndpointsDeps, id: string): Promise<Endpoint> {
 }
 
 function isMoved(from: string, to: string | undefined): boolean {
-  return to !== undefined && new URL(to).origin !== new URL(from).origin;
+  return to !== undefined && originOf(to) !== originOf(from);
+}
+
+/** What a receiver and a broker may be sent differs, and so does what they have kept of it. */
+function refuseOtherKind(
+  before: store.EndpointRow,
+  { url, headers, auth }: Partial<EndpointInput>,
+): void {
+  const kind = kindOf(before.url);
+  if (url !== undefined && kindOf(url) !== kind)
+    refuse(`the kind of an endpoint does not change from ${kind}; create another endpoint`);
+  if ((headers || auth) && kind !== 'http') refuse('headers and auth are for HTTP only');
+}
+
+function refuseWithout(kind: DestinationKind): void {
+  const missing = missingPackages(kind).join(' and ');
+  if (missing)
+    refuse(`${kind} needs ${missing}, which is not installed here: npm ci --include=optional`);
+}
+
+function refuse(problem: string): never {
+  throw new Failure('invalid_request', problem);
 }
 
 async function rotate(deps: EndpointsDeps, id: string, overlapMs: number) {
@@ -340,14 +394,16 @@ function existing(row: store.EndpointRow | undefined): store.EndpointRow {
 }
 
 function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant): Endpoint {
-  const { encryptedSecrets, encryptedHeaders, ...rest } = row;
+  const { encryptedSecrets, encryptedHeaders, encryptedDestination, encryptedAuth, ...rest } = row;
   const keys = activeKeys(decryptKeys(encryption, row.id, encryptedSecrets), now);
   return {
     ...rest,
+    kind: kindOf(row.url),
     ordering: row.ordering as Ordering,
     signing: row.signing as Scheme[],
     state: row.state as Endpoint['state'],
     headerNames: Object.keys(decryptHeaders(encryption, row.id, encryptedHeaders)),
+    ...shownAuth(decryptAuth(encryption, row.id, encryptedAuth)),
     keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
   };
 }

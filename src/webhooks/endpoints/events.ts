@@ -1,5 +1,6 @@
 /** The events that webhooks emit about endpoints and deliveries. Pure. */
 import type { Instant } from '../../kernel/clock.ts';
+import { originOf } from '../../kernel/http/origin.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 
 interface EventSource {
@@ -53,5 +54,5 @@ function commonOf({ endpointId }: EventSource, now: Instant) {
 
 /** Receivers may keep tokens in the path or query of their URL, so both are left out. */
 function dataOf({ endpointId, url }: EventSource, reason: string) {
-  return { endpoint_id: endpointId, reason, url: new URL(url).origin };
+  return { endpoint_id: endpointId, reason, url: originOf(url) };
 }

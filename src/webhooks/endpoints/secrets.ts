@@ -1,13 +1,16 @@
 /**
- * Encryption of an endpoint's signing keys and extra headers, and their encryption again when the
- * master key changes. Each is encrypted for its own column and endpoint, so a ciphertext copied
- * elsewhere cannot be decrypted. What can be decrypted was encrypted here, and so has its form.
- * These two columns are all that the database keeps encrypted, beside the canaries.
+ * Encryption of an endpoint's signing keys, extra headers, destination and authentication, and
+ * their encryption again when the master key changes. Each is encrypted for its own column and
+ * endpoint, so a ciphertext copied elsewhere cannot be decrypted. What can be decrypted was
+ * encrypted here, and so has its form. These columns are all that the database keeps encrypted,
+ * beside the canaries.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Encryption } from '../encryption.ts';
+import type { AuthSettings } from './auth.ts';
+import type { DestinationSettings } from './destination.ts';
 import type { SigningKey } from './signing.ts';
 import * as store from './store.ts';
 
@@ -50,6 +53,50 @@ export function decryptHeaders(
   if (encrypted === null) return {};
   const text = encryption.decrypt(encrypted, headersContext(endpointId));
   return JSON.parse(text) as Record<string, string>;
+}
+
+const destinationContext = (endpointId: string) => `endpoints.encrypted_destination:${endpointId}`;
+
+/** Null for HTTP. */
+export function encryptDestination(
+  encryption: Encryption,
+  endpointId: string,
+  settings: DestinationSettings | undefined,
+): string | null {
+  if (settings === undefined) return null;
+  return encryption.encrypt(jsonText(settings), destinationContext(endpointId));
+}
+
+/** Undefined for HTTP. @throws Failure `decryption_failed` */
+export function decryptDestination(
+  encryption: Encryption,
+  endpointId: string,
+  encrypted: string | null,
+): DestinationSettings | undefined {
+  if (encrypted === null) return undefined;
+  const text = encryption.decrypt(encrypted, destinationContext(endpointId));
+  return JSON.parse(text) as DestinationSettings;
+}
+
+const authContext = (endpointId: string) => `endpoints.encrypted_auth:${endpointId}`;
+
+/** Null without authentication. */
+export function encryptAuth(
+  encryption: Encryption,
+  endpointId: string,
+  auth: AuthSettings | undefined,
+): string | null {
+  return auth ? encryption.encrypt(jsonText(auth), authContext(endpointId)) : null;
+}
+
+/** Undefined without authentication. @throws Failure `decryption_failed` */
+export function decryptAuth(
+  encryption: Encryption,
+  endpointId: string,
+  encrypted: string | null,
+): AuthSettings | undefined {
+  if (encrypted === null) return undefined;
+  return JSON.parse(encryption.decrypt(encrypted, authContext(endpointId))) as AuthSettings;
 }
 
 export interface ReencryptedPage {
@@ -103,6 +150,8 @@ function readWith(encryption: Encryption, row: store.EndpointRow) {
     return {
       keys: decryptKeys(encryption, row.id, row.encryptedSecrets),
       headers: decryptHeaders(encryption, row.id, row.encryptedHeaders),
+      destination: decryptDestination(encryption, row.id, row.encryptedDestination),
+      auth: decryptAuth(encryption, row.id, row.encryptedAuth),
     };
   } catch {
     return undefined;
@@ -118,6 +167,8 @@ function encryptedAgain(
     secrets && {
       encryptedSecrets: encryptKeys(current, row.id, secrets.keys),
       encryptedHeaders: encryptHeaders(current, row.id, secrets.headers),
+      encryptedDestination: encryptDestination(current, row.id, secrets.destination),
+      encryptedAuth: encryptAuth(current, row.id, secrets.auth),
     }
   );
 }

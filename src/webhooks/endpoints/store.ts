@@ -143,6 +143,8 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
       stateAt: now,
       encryptedSecrets: '',
       encryptedHeaders: null,
+      encryptedDestination: null,
+      encryptedAuth: null,
       publicKey: null,
     })
     .where(isLiveWith(id))

@@ -9,11 +9,16 @@ import {
 } from '../../resources/delivery/endpoint.ts';
 import { isEventPattern } from '../../resources/delivery/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
+import type { AuthSettings } from './auth.ts';
+import { checkDestination, type DestinationSettings } from './destination.ts';
 import { checkFilter } from './filter.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no limits of its own. */
 export interface EndpointInput {
-  url: string;
+  /** Of an HTTP receiver. */
+  url?: string | undefined;
+  /** Of a broker, instead of `url`; stored encrypted and never shown again. */
+  destination?: DestinationSettings | undefined;
   /** Exact types, `group.*` or `*`. */
   eventTypes?: string[];
   /** A query over the body of events, see `filter.ts`; null: all of its types. */
@@ -30,6 +35,8 @@ export interface EndpointInput {
   maxInFlight?: number | null;
   /** Extra headers of every request; stored encrypted and never shown again. */
   headers?: Readonly<Record<string, string>>;
+  /** Beside headers; null removes it. Stored encrypted and never shown again. */
+  auth?: AuthSettings | null;
   description?: string | null;
 }
 
@@ -55,14 +62,15 @@ const HEADERS_REFUSED =
   /^(?:host|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect)$/i;
 
 /**
- * The input, with its URL in normal form.
+ * The input, with its URL in normal form; the URL of a broker is the address that is shown.
  * @throws Failure `invalid_request`, `url_refused`
  */
 export function validateInput<I extends Partial<EndpointInput>>(
   input: I,
   limits: EndpointLimits,
 ): I {
-  const { url, eventTypes, filter, ordering, signing, ratePerS, headers, description } = input;
+  const { url, destination, eventTypes, filter, ordering, signing } = input;
+  const { ratePerS, headers, auth, description } = input;
   if (eventTypes !== undefined) checkPatterns(eventTypes);
   if (filter !== undefined && filter !== null) checkFilter(filter);
   if (ordering !== undefined && !ORDERINGS.includes(ordering))
@@ -74,6 +82,12 @@ export function validateInput<I extends Partial<EndpointInput>>(
   if (headers !== undefined) checkHeaders(headers);
   if (description && description.length > DESCRIPTION_MAX)
     throw new Failure('invalid_request', 'description may have at most 500 characters');
+  if (destination !== undefined) {
+    if (url !== undefined)
+      throw new Failure('invalid_request', 'give url or destination, not both');
+    if (headers || auth) throw new Failure('invalid_request', 'headers and auth are for HTTP only');
+    return { ...input, url: checkDestination(destination, limits) };
+  }
   return url === undefined ? input : { ...input, url: validateUrl(url, limits).href };
 }
 

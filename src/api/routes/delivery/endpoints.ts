@@ -25,6 +25,8 @@ import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, originOf, textInput } from '../../http/schemas.ts';
 import { rangeQuery, stepsOf } from '../admin/activity.ts';
+import { authInput, authOf } from './auth.ts';
+import { destinationInput, destinationOf } from './destination.ts';
 
 /** Its form is checked by `webhooks`, which names the place of what is wrong. */
 const filterInput = z
@@ -41,6 +43,7 @@ const filterInput = z
 const endpointPatch = z
   .strictObject({
     url: textInput(2_048),
+    destination: destinationInput,
     event_types: z.array(textInput(100)).max(100),
     ordering: z.enum(ORDERINGS),
     signing: z.array(z.enum(SCHEMES)).max(2),
@@ -54,6 +57,7 @@ const endpointPatch = z
     timeout_ms: z.int().nullable(),
     max_in_flight: z.int().nullable(),
     headers: z.record(textInput(100), z.string().max(4_096)),
+    auth: authInput.nullable(),
     description: textInput(500).nullable(),
   })
   .partial();
@@ -127,14 +131,16 @@ export function addEndpoints(
     method: 'post',
     path: '/api/endpoints',
     summary: 'Create an endpoint',
-    description: 'It receives every event that is committed after it.',
-    request: z.object({ body: endpointPatch.required({ url: true }) }),
+    description:
+      'It receives every event that is committed after it. It has a `url`, or a `destination`: ' +
+      'Kafka, NATS JetStream, RabbitMQ or SQS.',
+    request: z.object({ body: endpointPatch }),
     status: 201,
     response: 'The endpoint with its secret',
     answer: endpointWithKeys,
     ownOnly: true,
-    async handle({ body: { url, ...rest } }, { owner }) {
-      const { endpoint, ...keys } = await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner);
+    async handle({ body }, { owner }) {
+      const { endpoint, ...keys } = await webhooks.createEndpoint(inputOf(body), owner);
       return { ...endpoint, ...keys };
     },
   });
@@ -142,7 +148,9 @@ export function addEndpoints(
     ...base,
     method: 'patch',
     summary: 'Change some fields of an endpoint',
-    description: 'A URL with another origin removes the headers, unless they are given again.',
+    description:
+      'A URL with another origin removes headers and authentication, unless they are given ' +
+      'again. A destination is given as a whole, and its kind does not change.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,
@@ -315,6 +323,11 @@ function visible<E extends { url: string; createdBy: string }>(
 
 /** The members that are given, named as in our code. */
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
-  const given = Object.entries(body).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [camelOf(name), value]));
+  const { destination, auth, ...rest } = body;
+  const given = Object.entries(rest).filter(([, value]) => value !== undefined);
+  return {
+    ...Object.fromEntries(given.map(([name, value]) => [camelOf(name), value])),
+    ...(destination === undefined ? {} : { destination: destinationOf(destination) }),
+    ...(auth === undefined ? {} : { auth: auth && authOf(auth) }),
+  };
 }

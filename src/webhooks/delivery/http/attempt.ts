@@ -9,6 +9,7 @@ import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
+import type { TlsSettings } from '../../endpoints/auth.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { makeConnector, type ProxyUse } from './connector.ts';
 import { remembered } from './remembered.ts';
@@ -28,8 +29,8 @@ export interface WebhookRequest {
   url: URL;
   headers: Record<string, string>;
   body: Uint8Array;
-  /** A shorter deadline of its own. */
-  deadlineMs?: number | undefined;
+  /** Connections with the same object are shared, and with no other. */
+  tls?: TlsSettings | undefined;
 }
 
 export interface AttemptResponse extends ResponseSummary {
@@ -39,7 +40,8 @@ export interface AttemptResponse extends ResponseSummary {
 }
 
 export interface AttemptClient {
-  post(request: WebhookRequest): Promise<AttemptResponse>;
+  /** @param deadlineMs if less than that of the limits is left */
+  post(request: WebhookRequest, deadlineMs?: number): Promise<AttemptResponse>;
   /** Ends every request in flight with the error `interrupted`. */
   interrupt(): void;
   close(): Promise<void>;
@@ -55,6 +57,8 @@ const KEPT_HEADERS = [
   'server',
 ];
 const HEADER_LENGTH_MAX = 512;
+/** Of endpoints with TLS settings of their own, which have their own connections. */
+const OWN_AGENTS_MAX = 256;
 
 export function makeAttemptClient(
   limits: SendLimits,
@@ -62,29 +66,49 @@ export function makeAttemptClient(
   proxies: ProxyUse = {},
   resolve: Resolve = makeResolve(),
 ): AttemptClient {
-  const agent = new Agent({
-    // The sender bounds them.
-    connections: null,
-    pipelining: 1,
-    allowH2: false,
-    keepAliveTimeout: 4_000,
-    // A safety net behind our own deadline.
-    headersTimeout: limits.deadlineMs * 2,
-    bodyTimeout: limits.deadlineMs * 2,
-    connect: makeConnector(checkedLookup(resolve, allowed), limits.deadlineMs, proxies),
-  });
+  const lookup = checkedLookup(resolve, allowed);
+  const makeAgent = (tls?: TlsSettings) =>
+    new Agent({
+      // The sender bounds them.
+      connections: null,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: 4_000,
+      // A safety net behind our own deadline.
+      headersTimeout: limits.deadlineMs * 2,
+      bodyTimeout: limits.deadlineMs * 2,
+      connect: makeConnector(lookup, limits.deadlineMs, proxies, tls),
+    });
+  const agent = makeAgent();
+  const own = new Map<TlsSettings, Agent>();
+  const agentFor = (tls: TlsSettings | undefined) => {
+    if (!tls) return agent;
+    const known = own.get(tls) ?? makeAgent(tls);
+    // The last of them is the one that was used last.
+    own.delete(tls);
+    own.set(tls, known);
+    const [oldest] = own;
+    if (own.size > OWN_AGENTS_MAX && oldest) {
+      own.delete(oldest[0]);
+      void oldest[1].close();
+    }
+    return known;
+  };
   const inFlight = new Set<Exchange>();
   const isBlocked = remembered((hostname: string) => {
     const literal = literalAddress(hostname);
     return literal !== undefined && isRefused(literal, allowed);
   });
   return {
-    async post(request) {
+    async post(request, deadlineMs = limits.deadlineMs) {
       if (isBlocked(request.url.hostname)) return notSent('blocked_address');
-      const exchange = new Exchange(limits);
+      const exchange = new Exchange({
+        ...limits,
+        deadlineMs: Math.min(deadlineMs, limits.deadlineMs),
+      });
       inFlight.add(exchange);
       try {
-        return await exchange.run(agent, request);
+        return await exchange.run(agentFor(request.tls), request);
       } finally {
         inFlight.delete(exchange);
       }
@@ -92,7 +116,9 @@ export function makeAttemptClient(
     interrupt() {
       for (const exchange of inFlight) exchange.end('interrupted');
     },
-    close: () => agent.destroy(),
+    async close() {
+      await Promise.all([agent, ...own.values()].map((one) => one.destroy()));
+    },
   };
 }
 
@@ -124,8 +150,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   run(agent: Agent, request: WebhookRequest): Promise<AttemptResponse> {
     const done = new Promise<AttemptResponse>((resolve) => {
       this.finish = resolve;
-      const { deadlineMs } = this.limits;
-      this.endAfter(Math.min(request.deadlineMs ?? deadlineMs, deadlineMs));
+      this.endAfter(this.limits.deadlineMs);
     });
     const { url, headers, body } = request;
     const path = url.pathname + url.search;
@@ -154,7 +179,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.cancelDeadline();
     finish({
       status: this.status,
-      error: this.status === null ? error : null,
+      error: this.status === null ? (error ?? 'unreadable') : null,
       retryAfter: this.headers?.['retry-after'],
       date: this.headers?.date,
       durationMs: Math.round(monotonicMs() - this.startedMs),
@@ -236,7 +261,7 @@ const ERROR_CODES: Record<string, string> = {
 };
 
 /** A stable error code; the driver's message may contain addresses and is dropped. */
-function errorCodeOf(error: unknown): string {
+export function errorCodeOf(error: unknown): string {
   if (error instanceof ProxyFailure) return error.fault;
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return 'failed';

@@ -15,20 +15,31 @@ import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { serverNameOf } from '../../../kernel/http/server-name.ts';
 import { openTunnel, type Tunnel } from '../../../kernel/http/tunnel.ts';
 import { endWithError, failedHandshake } from '../../../resources/faults.ts';
+import type { TlsSettings } from '../../endpoints/auth.ts';
 
 export interface ProxyUse extends ProxySettings {
   /** The proxy gets names, and no resolved address is judged. */
   resolvesNames?: boolean | undefined;
 }
 
-/** @param lookup returns judged addresses only */
+/**
+ * @param lookup returns judged addresses only
+ * @param tls for receivers with a client certificate or authorities of their own
+ */
 export function makeConnector(
   lookup: LookupFunction,
   timeoutMs: number,
   proxies: ProxyUse,
+  { certificate, privateKey, ca }: TlsSettings = {},
 ): buildConnector.connector {
-  const direct = buildConnector({ timeout: timeoutMs, lookup, allowH2: false });
-  const secure = buildConnector({ timeout: timeoutMs, allowH2: false });
+  const own = {
+    ...(certificate === undefined || privateKey === undefined
+      ? {}
+      : { cert: certificate, key: privateKey }),
+    ...(ca === undefined ? {} : { ca }),
+  };
+  const direct = buildConnector({ timeout: timeoutMs, lookup, allowH2: false, ...own });
+  const secure = buildConnector({ timeout: timeoutMs, allowH2: false, ...own });
   const proxyOf = makeProxyOf(proxies);
   const addressesOf = async (hostname: string) =>
     isIP(hostname) !== 0 || proxies.resolvesNames ? [hostname] : lookUpAll(lookup, hostname);

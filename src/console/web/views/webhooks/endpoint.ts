@@ -1,5 +1,6 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
 import type { endpointActivity } from '../../../../resources/admin/activity.ts';
+import { AUTH_WORDS } from '../../../../resources/delivery/auth.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
@@ -110,6 +111,7 @@ function healthFacts({ health, state, state_at: at }: Endpoint): [string, unknow
 
 function settingFacts(endpoint: Endpoint): [string, unknown][] {
   const { rate_per_s: rate, header_names: headers, keys, public_key: publicKey } = endpoint;
+  const { certificate_expires_at: expires } = endpoint;
   const ending = keys.filter(({ until }) => until !== null);
   return [
     ['Id', html`<${Code} text=${endpoint.id} />`],
@@ -120,6 +122,8 @@ function settingFacts(endpoint: Endpoint): [string, unknown][] {
     ['Signatures', endpoint.signing.join(' and ')],
     ['Public key', publicKey && html`<${Code} text=${publicKey} />`],
     ['Extra headers', headers.join(', ')],
+    ['Authentication', endpoint.auth.map((kind) => AUTH_WORDS[kind]).join(', ')],
+    ['Certificate ends', expires && html`<${Time} at=${expires} />`],
     ...ending.map(({ scheme, until }): [string, unknown] => [
       `Former ${scheme} key`,
       html`signs too, ends <${Time} at=${until} />`,
@@ -214,7 +218,8 @@ function Actions({
     />`;
 }
 
-function fieldsOf({ url, description, event_types: types, ordering, rate_per_s: rate }: Endpoint) {
+function fieldsOf(endpoint: Endpoint) {
+  const { kind, url, description, event_types: types, ordering, rate_per_s: rate } = endpoint;
   const present: Record<string, string> = {
     url,
     ordering,
@@ -222,7 +227,9 @@ function fieldsOf({ url, description, event_types: types, ordering, rate_per_s: 
     description: description ?? '',
     rate_per_s: rate === null ? '' : String(rate),
   };
-  return ENDPOINT_FIELDS.map((field) => ({ ...field, value: present[field.name] ?? '' }));
+  // A destination is changed as a whole, with its credentials, which no page knows.
+  const fields = ENDPOINT_FIELDS.filter(({ name }) => name !== 'url' || kind === 'http');
+  return fields.map((field) => ({ ...field, value: present[field.name] ?? '' }));
 }
 
 async function sendTest(id: string, path: string): Promise<void> {
