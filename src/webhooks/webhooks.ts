@@ -11,6 +11,7 @@ import { type Deliveries, makeDeliveries } from './delivery/deliveries.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
 import { makeAttemptClient } from './delivery/http/attempt.ts';
 import { makeRequestBuilder } from './delivery/http/request.ts';
+import { makeRemoval, type Removal } from './delivery/removal.ts';
 import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
@@ -47,7 +48,7 @@ interface WebhooksDeps extends Context {
   wake?: () => void;
 }
 
-export interface Webhooks extends Endpoints, Deliveries, Omit<Replays, 'removeReplays'> {
+export interface Webhooks extends Endpoints, Deliveries, Removal, Omit<Replays, 'removeReplays'> {
   /**
    * Claims due deliveries and starts to send them; sends and their results complete in the
    * background. Call again at once if `more`, else at `nextDueAt` or at the next poll. When the
@@ -65,7 +66,7 @@ const REMOVED_MAX = 200;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
-  const { db, clock, wallClock, ids, encryption, settings, emit } = deps;
+  const { db, clock, wallClock, ids, log, encryption, settings, emit } = deps;
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
@@ -82,6 +83,7 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   return {
     ...makeEndpoints({ ...deps, db: peopleDb, limits, wake }),
     ...makeDeliveries({ db, peopleDb, clock, emit, wake }),
+    ...makeRemoval({ db, peopleDb, clock, log, wake }),
     ...replays,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     async removeDeleted(before) {
