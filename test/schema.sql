@@ -89,6 +89,26 @@ create table tallyhook.clock (
   ends_at timestamp(3) with time zone not null,
   highest_at timestamp(3) with time zone not null
 );
+create table tallyhook.consumed_events (
+  consumer_id text not null,
+  seq bigint not null,
+  event_id uuid not null,
+  recorded_at timestamp(3) with time zone not null,
+  subject text not null,
+  handed_out integer not null default 0,
+  lease_until timestamp(3) with time zone
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.consumers (
+  id text not null,
+  name text not null,
+  event_types text[] not null,
+  redeliver_after_s integer not null,
+  created_by text not null,
+  created_at timestamp(3) with time zone not null,
+  seeks integer not null default 0,
+  missed bigint not null default 0,
+  read_to bigint not null
+);
 create table tallyhook.daemons (
   id text not null,
   started_at timestamp(3) with time zone not null,
@@ -789,6 +809,9 @@ alter table tallyhook.chain add constraint chain_pkey PRIMARY KEY (batch_id);
 alter table tallyhook.chained_rows add constraint chained_rows_batch_id_source_pk PRIMARY KEY (batch_id, source);
 alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
+alter table tallyhook.consumed_events add constraint consumed_events_consumer_id_consumers_id_fk FOREIGN KEY (consumer_id) REFERENCES tallyhook.consumers(id) ON DELETE CASCADE;
+alter table tallyhook.consumed_events add constraint consumed_events_consumer_id_seq_pk PRIMARY KEY (consumer_id, seq);
+alter table tallyhook.consumers add constraint consumers_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
 alter table tallyhook.day_balances add constraint day_balances_account_id_at_pk PRIMARY KEY (account_id, at);
@@ -929,6 +952,8 @@ CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
 CREATE UNIQUE INDEX approvals_once ON tallyhook.approvals USING btree (subject, n, tallyhook.owner_key(owner));
 CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
 CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
+CREATE INDEX consumed_events_by_subject ON tallyhook.consumed_events USING btree (consumer_id, subject);
+CREATE UNIQUE INDEX consumers_by_name ON tallyhook.consumers USING btree (created_by, name);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
 CREATE INDEX deliveries_failed ON ONLY tallyhook.deliveries USING btree (state, id) WHERE (state = ANY (ARRAY['exhausted'::text, 'cancelled'::text]));
 CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
@@ -1634,7 +1659,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
-CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 200b3e6f5a54adcf64fb4efa81add4a8
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 2c30616a108972424f83fce5e879d79a
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
 CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zone text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 312cbe1f03ee564fcc5fad167737d1c8
@@ -1657,7 +1682,7 @@ CREATE OR REPLACE FUNCTION tallyhook.moment(text text, time_zone text) RETURNS t
 CREATE OR REPLACE FUNCTION tallyhook.move_operations(moves jsonb, locks text[], at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(moved tallyhook.operations, from_state text, quarantine_reason text, deliveries integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 7d4e2939975be61d500cb32e923b5a16
 CREATE OR REPLACE FUNCTION tallyhook.movements("from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(effective_at timestamp with time zone, kind text, reason_type text, operations integer, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 283cc46ae979508ee00b646a8ef9005a
 CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text) RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric) LANGUAGE sql STABLE; -- body 30a5f183c31870e8112d3d83123157f0
-CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 4bbd6a47b509b67cc793804aca9c2c5e
+CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 96b883390a4360d3912391102c38611b
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
@@ -1665,6 +1690,7 @@ CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time 
 CREATE OR REPLACE FUNCTION tallyhook.quarantine_releases_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 2ea1d3d0d84e4ac108e21fb52e1113dc
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, last_operation text, last_send integer, queue_max integer) RETURNS TABLE(n integer, result text, open jsonb) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 76dc8da62310ba45276bdddd52ed6c61
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change() RETURNS trigger LANGUAGE plpgsql; -- body ddbb3f54fb0519157732cf42dac0491c
+CREATE OR REPLACE FUNCTION tallyhook.remove_bodies(ids uuid[], recorded timestamp with time zone[], at timestamp with time zone) RETURNS TABLE(event uuid, event_at timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off'; -- body a0e76968517a9827d05b50410b4a2360
 CREATE OR REPLACE FUNCTION tallyhook.standing_movements(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF tallyhook.nft_movements LANGUAGE sql STABLE; -- body b98476c04f9e19cc0b9cbe11bc2eeefa
 CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body ebb4b3d7b10d49a68029664e5fdd5d96
 CREATE OR REPLACE FUNCTION tallyhook.store_results(ended jsonb, retried jsonb, logged jsonb, at timestamp with time zone) RETURNS SETOF uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body a7d39da66bd7229688db225ba0b54b54
@@ -2038,6 +2064,7 @@ grant execute on function tallyhook.number_events(integer,boolean) to tallyhook_
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,text,integer,integer) to tallyhook_writer;
+grant execute on function tallyhook.remove_bodies(uuid[],timestamp with time zone[],timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.standing_movements(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.store_results(jsonb,jsonb,jsonb,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.usage(tallyhook.operations) to tallyhook_writer;
@@ -2061,6 +2088,8 @@ grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer
 grant select on tallyhook.chain to tallyhook_writer;
 grant select on tallyhook.chained_rows to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.consumed_events to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.consumers to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.day_balances to tallyhook_writer;
 grant insert, select on tallyhook.day_ends to tallyhook_writer;

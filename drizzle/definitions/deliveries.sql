@@ -122,7 +122,8 @@ begin
     select json_object_agg('evt_' || c.event_id, tallyhook.event_body(e))
     into bodies
     from (select distinct d.created_at, d.event_id from unnest(claimed) d) c
-    join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id;
+    -- Without a body, because it was removed or pruned, a delivery is cancelled.
+    join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id and e.shape <> -1;
     select json_agg(json_build_object('endpointId', p.id, 'url', p.url, 'signing', p.signing,
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
       'encryptedDestination', p.encrypted_destination, 'encryptedAuth', p.encrypted_auth,

@@ -16,6 +16,29 @@ begin return (
     ) || '"subject_seq":' || e.subject_seq || '}}');
 end $$;
 --> statement-breakpoint
+-- Removes the bodies of events; returns those that had one. What is left of `data` is when it was removed and the hash of
+-- the body that webhooks had: a shape of its own, -1, so that event_body makes the tombstone as any other body. In a
+-- function, because the daemon may change no event otherwise.
+create or replace function tallyhook.remove_bodies(ids uuid[], recorded timestamptz[], at timestamptz)
+returns table (event uuid, event_at timestamptz) language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+  insert into tallyhook.event_shapes (id, names)
+  select -1, '{body_removed_at,body_sha256}'
+  where not exists (select from tallyhook.event_shapes s where s.id = -1);
+  return query
+  update tallyhook.events e set shape = -1, data = to_json(to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    || chr(10) || to_json(encode(sha256(convert_to(tallyhook.event_body(e), 'UTF8')), 'hex'))
+  from unnest(ids, recorded) as x(id, recorded_at)
+  where e.recorded_at = x.recorded_at and e.id = x.id and e.shape <> -1
+    and e.recorded_at between (select min(r) from unnest(recorded) r) and (select max(r) from unnest(recorded) r)
+  returning e.id, e.recorded_at;
+end $$;
+--> statement-breakpoint
+revoke execute on function tallyhook.remove_bodies from public;
+--> statement-breakpoint
+grant execute on function tallyhook.remove_bodies to tallyhook_writer;
+--> statement-breakpoint
 -- Whether an endpoint subscribes to an event. An `endpoint.test` goes to its own endpoint only; an endpoint receives no
 -- other event about itself.
 create or replace function tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) returns boolean
@@ -141,7 +164,7 @@ begin
       from tallyhook.endpoints p join f on f.at < p.subscribed_at + interval '1 minute'
       cross join lateral (
         select v.id, v.type, v.subject, v.subject_seq, v.recorded_at from tallyhook.events v
-        where v.recorded_at = f.at and v.id = f.id offset 0) e
+        where v.recorded_at = f.at and v.id = f.id and v.shape <> -1 offset 0) e
       where p.subscribed_at > since and tallyhook.is_subscribed(p, e.type, e.subject) and not exists (
         select from tallyhook.deliveries d
         where d.created_at = e.recorded_at and d.id = tallyhook.delivery_id(e.id, p.id))

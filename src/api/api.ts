@@ -17,6 +17,7 @@ import { addOperating } from './routes/admin/operating.ts';
 import { addPortalLinks } from './routes/admin/portal-links.ts';
 import { addStatus } from './routes/admin/status.ts';
 import { addWatches } from './routes/admin/watches.ts';
+import { addConsumers } from './routes/delivery/consumers.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
@@ -110,7 +111,16 @@ function refusePath(app: Api, path: string, role: Role): void {
 
 function addRoutes(router: Router, deps: ApiDeps): void {
   const { db, clock, log, wake, drifts, periods } = deps;
-  const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
+  const {
+    operations,
+    decisions,
+    reportedOperations,
+    observer,
+    upstream,
+    webhooks,
+    reports,
+    consumers,
+  } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
   addStatus(router, { db, clock, observer, upstream, staleAfterMs });
   addActivity(router, { db, clock });
@@ -126,7 +136,8 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addTokens(router, { db });
   addLedger(router, { db });
   addDrifts(router, { db, clock, drifts, wake });
-  addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
+  addEvents(router, { db, webhooks, nextEvent, stopping, feedWaitMaxMs });
+  addConsumers(router, { consumers, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { db, clock, webhooks });
   addDeliveries(router, { webhooks });
   addReplays(router, { webhooks });

@@ -12,6 +12,7 @@ import type { Wake } from '../kernel/workers.ts';
 import type { Audit, Keys, Sessions } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
+import type { Consumers } from '../outbox/outbox.ts';
 import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Periods, Reports } from '../reports/reports.ts';
 import type { setting } from '../resources/admin/setting.ts';
@@ -39,6 +40,7 @@ export interface ApiDeps {
   >;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
+  consumers: Consumers;
   periods: Periods;
   reports: Pick<
     Reports,

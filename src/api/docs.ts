@@ -16,7 +16,7 @@ interface Operation {
   description?: string;
   security?: Record<string, string[]>[];
   parameters?: { name: string; in: string; required?: boolean; schema?: Schema }[];
-  requestBody?: { content: Record<string, { schema?: Schema }> };
+  requestBody?: { content: Record<string, { schema?: Schema; example?: unknown }> };
   responses: Record<string, Answer>;
 }
 
@@ -190,10 +190,13 @@ ${shapePart(schema)}
 `;
 }
 
-function webhookPart(type: string, { summary, requestBody }: Operation): Html {
+function webhookPart(type: string, { summary, description, requestBody }: Operation): Html {
+  const { schema = {}, example } = requestBody?.content['application/json'] ?? {};
   return html`<details id="webhook-${type}">
 <summary><code>${type}</code> ${summary}</summary>
-${shapePart(requestBody?.content['application/json']?.schema ?? {})}
+<p>${description}</p>
+${shapePart(schema)}
+<pre tabindex="0"><code>${JSON.stringify(example, null, 2)}</code></pre>
 </details>
 `;
 }

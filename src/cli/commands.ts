@@ -146,7 +146,9 @@ function addInstallation(program: Command): void {
 function addDatabase(program: Command): void {
   const group = program
     .command('db')
-    .description('the login of the database, psql on it, and a dump of it');
+    .description(
+      'the login of the database, psql on it, a dump of it, and its events as a change stream',
+    );
   const url = 'npx tallyhook db url --finance';
   withExamples(group, url, 'npx tallyhook db psql --finance', 'npx tallyhook db dump --out a.dump');
   withExamples(
@@ -175,6 +177,13 @@ function addDatabase(program: Command): void {
       .option('--json', 'print JSON'),
     'npx tallyhook db dump --out shop.dump',
   ).action(async (options) => exit((await import('./db/access.ts')).runDump(options)));
+  withExamples(
+    group
+      .command('publish-events')
+      .description('publish new events for readers of the WAL, such as Debezium; docs/apps.md')
+      .option('--json', 'print JSON'),
+    'npx tallyhook db publish-events',
+  ).action(async (options) => exit((await import('./db/access.ts')).runPublish(options)));
 }
 
 /** Commands for those who develop a receiver of webhooks. */

@@ -33,8 +33,6 @@ const PAGES = [
 ];
 
 export interface ConsoleDeps {
-  /** Inline style sheets that documents shown in a frame have, such as reports. */
-  styles?: readonly string[];
   /** Undefined: people sign in by a key. */
   signIn?: Omit<SignInDeps, 'page' | 'headers' | 'basePath'> | undefined;
   /** Under which the browser reaches it; may be empty. */
@@ -42,7 +40,7 @@ export interface ConsoleDeps {
 }
 
 /** Serves `/`, the paths of the pages, `/console/…` and `/sign-in`; mounted beside the API. */
-export function makeConsole({ styles = [], signIn, basePath = '' }: ConsoleDeps = {}): Hono {
+export function makeConsole({ signIn, basePath = '' }: ConsoleDeps = {}): Hono {
   const app = new Hono();
   const issuer = signIn && new URL(signIn.settings.issuer).host;
   const meta: Record<string, string> = issuer ? { 'sign-in': issuer } : {};
@@ -54,7 +52,7 @@ export function makeConsole({ styles = [], signIn, basePath = '' }: ConsoleDeps 
   };
   const headers = {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': policyOf(styles, basePath),
+    'content-security-policy': policyOf(basePath),
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
@@ -105,11 +103,11 @@ function answer(asset: Asset, known: string | undefined, encodings: string): Res
     : new Response(bytes, { headers: sent });
 }
 
-function policyOf(styles: readonly string[], basePath: string): string {
+function policyOf(basePath: string): string {
   return [
     "default-src 'none'",
     `script-src 'self' ${hashOf(importMapOf(basePath))}`,
-    ["style-src 'self'", ...styles.map(hashOf)].join(' '),
+    "style-src 'self'",
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",

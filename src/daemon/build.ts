@@ -31,14 +31,14 @@ import {
   makeOperations,
   makeReportedOperations,
 } from '../operations/operations.ts';
-import { makeOutbox, type OwnOutbox } from '../outbox/outbox.ts';
+import { makeConsumers, makeOutbox, type OwnOutbox } from '../outbox/outbox.ts';
 import {
   feeRuleAnnouncement,
   makeAlerts,
   makeDrifts,
   makeReconciler,
 } from '../reconciler/reconciler.ts';
-import { makePeriods, makeReports, PAGE_STYLE } from '../reports/reports.ts';
+import { makePeriods, makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
@@ -133,7 +133,6 @@ export async function build(config: Config, database: Database, service: Service
   const { heartbeat } = base;
   const people = { keys, sessions, trusted: base.trusted };
   const page = makeConsole({
-    styles: [PAGE_STYLE],
     basePath: config.http.base_path,
     signIn: signIn && { settings: signIn, ...people, audit, clock, log, encryption },
   });
@@ -272,6 +271,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   return {
     outbox,
     webhooks,
+    consumers: makeConsumers(people),
     operations,
     decisions,
     drifts,

@@ -4,7 +4,7 @@
 export type Instant = number;
 
 export type IdPrefix =
-  | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep')
+  | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep' | 'con')
   | ('per' | 'key' | 'wat' | 'obs' | 'dmn' | 'alr' | 'rpl' | 'imp');
 
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };

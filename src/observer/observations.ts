@@ -338,3 +338,25 @@ export async function listObservationsBefore(
       }
     order by o.started_at desc, id desc limit ${page.limit}`;
 }
+
+/**
+ * The observation of a target that was newest at `from`, and the first ones after it until `until`,
+ * oldest first: later traffic on the target cannot push them out.
+ */
+export async function listObservationsAround(
+  db: Queryable,
+  target: string,
+  { from, until, limit }: { from: Instant; until: Instant; limit: number },
+): Promise<StoredObservation[]> {
+  const { sql } = db;
+  return sql<StoredObservation[]>`
+    (select ${observationColumns(sql)} from tallyhook.observations o
+      where target = ${target} and o.started_at < ${isoText(from)}
+      order by o.started_at desc, id desc limit 1)
+    union all
+    (select ${observationColumns(sql)} from tallyhook.observations o
+      where target = ${target} and o.started_at >= ${isoText(from)}
+        and o.started_at <= ${isoText(until)}
+      order by o.started_at, id limit ${limit})
+    order by "unchangedSince", id`;
+}

@@ -24,6 +24,7 @@ export {
   deferObservation,
   hasUnprocessed,
   listObservations,
+  listObservationsAround,
   listObservationsBefore,
   listUnprocessed,
   newestScan,

@@ -34,23 +34,38 @@ export async function cursorBefore(db: Db, last: number): Promise<string> {
 }
 
 /**
+ * The number after which a reader begins. @param from `latest`, `oldest`, or a cursor
+ * @throws Failure `invalid_cursor`, `cursor_expired`
+ */
+export async function parsePosition(db: Queryable, from: string): Promise<bigint> {
+  const { oldest, newest } = await feedBounds(db);
+  if (from === 'latest') return newest;
+  const first = oldest ?? newest + 1n;
+  return from === 'oldest' ? first - 1n : checkedCursor(from, first, newest);
+}
+
+/**
+ * @param first the oldest retained number; without one everything up to the newest has been pruned
+ * @throws Failure `invalid_cursor`, `cursor_expired`
+ */
+function checkedCursor(cursor: string, first: bigint, newest: bigint): bigint {
+  if (!/^\d{0,18}$/.test(cursor))
+    throw new Failure('invalid_cursor', 'use the next_cursor of the last response');
+  const after = BigInt(cursor || '0');
+  if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
+  if (cursor !== '' && after + 1n < first)
+    throw new Failure('cursor_expired', `events up to ${first - 1n} have been pruned`);
+  return after;
+}
+
+/**
  * Reads the feed after a cursor: at most `limit` events, and about 4 MiB.
  * @throws Failure `invalid_cursor`, `cursor_expired`
  */
 export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
   const { cursor, types, limit } = query;
-  if (!/^\d{0,18}$/.test(cursor))
-    throw new Failure('invalid_cursor', 'use the next_cursor of the last response');
-  const after = BigInt(cursor || '0');
   const { oldest, newest } = await feedBounds(db);
-  if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
-  // Without a retained event, everything up to the newest number has been pruned.
-  if (cursor !== '' && after + 1n < (oldest ?? newest + 1n)) {
-    throw new Failure(
-      'cursor_expired',
-      `events up to ${(oldest ?? newest + 1n) - 1n} have been pruned`,
-    );
-  }
+  const after = checkedCursor(cursor, oldest ?? newest + 1n, newest);
   if (after === newest) return { rows: [], cursor: newest.toString(), complete: true };
   const bytesMax = PAGE_BYTES_MAX;
   const found = await listFeed(db, { after, upTo: newest, types, limit, bytesMax });
@@ -74,7 +89,7 @@ function pageOf(rows: FeedPage['rows'], complete: boolean, newest: bigint): Feed
 }
 
 /** Ids run ahead of a clock that stepped back, by no more than it is slewed. */
-const AROUND_MS = 3_600_000;
+export const AROUND_MS = 3_600_000;
 
 /** The body of an event as webhooks carry it; undefined when there is none, or it is pruned. */
 export async function findEvent(db: Db, id: string): Promise<string | undefined> {

@@ -13,6 +13,12 @@ import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 
 export {
+  type ConsumerLag,
+  type Consumers,
+  findConsumerLag,
+  makeConsumers,
+} from './consumers/consumers.ts';
+export {
   cursorBefore,
   type FeedPage,
   findEvent,
@@ -20,6 +26,14 @@ export {
   readFeed,
 } from './feed.ts';
 export { logIncidents } from './incidents.ts';
+export {
+  findTombstone,
+  REMOVED_SHAPE,
+  readAged,
+  removeBodies,
+  removedAtOf,
+  type StoredEvent,
+} from './removal.ts';
 export { hasUnnumbered, hasUnsearched, lastNumber } from './waiting.ts';
 
 export interface Outbox {

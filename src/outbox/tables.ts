@@ -4,7 +4,7 @@
  * prefix.
  */
 import { instant, tallyhook } from '../db/columns.ts';
-import { bigint, index, primaryKey, text, uuid } from '../db/drizzle.ts';
+import { bigint, index, integer, primaryKey, sql, text, uniqueIndex, uuid } from '../db/drizzle.ts';
 
 export const events = tallyhook.table(
   'events',
@@ -80,3 +80,51 @@ export const feed = tallyhook.table('feed', {
   name: text().primaryKey(),
   lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),
 });
+
+/** Named positions in the feed, kept for those who pull. */
+export const consumers = tallyhook.table(
+  'consumers',
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    /** Exact types, `group.*` or `*`. */
+    eventTypes: text('event_types').array().notNull(),
+    /** What is not acknowledged within so many seconds is handed out again. */
+    redeliverAfterS: integer('redeliver_after_s').notNull(),
+    createdBy: text('created_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+    /** Rises with every seek, so that a receipt from before it names nothing. */
+    seeks: integer().notNull().default(0),
+    /** Events that retention removed before they were acknowledged. */
+    missed: bigint({ mode: 'bigint' }).notNull().default(sql`0`),
+    /** Up to this number the feed was read: what is not acknowledged of it is in the window. */
+    readTo: bigint('read_to', { mode: 'bigint' }).notNull(),
+  },
+  (t) => [uniqueIndex('consumers_by_name').on(t.createdBy, t.name)],
+);
+
+/**
+ * The window of a consumer: events that were read from the feed and are not acknowledged. What is
+ * acknowledged has no row, so the position of a consumer is before its first row.
+ */
+export const consumedEvents = tallyhook.table(
+  'consumed_events',
+  {
+    consumerId: text('consumer_id')
+      .notNull()
+      .references(() => consumers.id, { onDelete: 'cascade' }),
+    /** Its number in the feed. */
+    seq: bigint({ mode: 'bigint' }).notNull(),
+    eventId: uuid('event_id').notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+    subject: text().notNull(),
+    // Last what a hand-out changes: an update logs a row from its first changed column.
+    handedOut: integer('handed_out').notNull().default(0),
+    /** Unexpired a worker has it. */
+    leaseUntil: instant('lease_until'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.consumerId, t.seq] }),
+    index('consumed_events_by_subject').on(t.consumerId, t.subject),
+  ],
+);

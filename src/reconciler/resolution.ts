@@ -28,6 +28,8 @@ export interface Finding {
   /** False when the evidence is too weak even if it is repeated: people decide. */
   sufficient: boolean;
   evidence: { [key: string]: Json };
+  /** What people decide by, of each wallet of the operation. */
+  wallets?: () => Json[];
   /** The earliest start and the latest end of the observations it rests on. */
   startedAt: Instant;
   endedAt: Instant;
@@ -131,7 +133,8 @@ export async function applyFinding(
     membersOf(earlier.evidence).token_id !== membersOf(finding.evidence).token_id;
   if (contradicts || !finding.sufficient) {
     const indicated = contradicts ? 'contradictory' : finding.outcome;
-    return markUndecided(tx, deps, operation, { ...evidence, indicated }, now);
+    const wallets = finding.wallets?.() ?? [];
+    return markUndecided(tx, deps, operation, { ...evidence, indicated, wallets }, now);
   }
   const moved = await deps.operations.move(tx, [
     {

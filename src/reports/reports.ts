@@ -33,7 +33,7 @@ import {
   readContent,
 } from './make.ts';
 import type { Limits, ShownSettings } from './params.ts';
-import { findClosedReport, instantOf } from './periods/store.ts';
+import { findClosedReport, findPeriodOf, instantOf } from './periods/store.ts';
 import {
   type LineFilter,
   type LineLimits,
@@ -56,7 +56,6 @@ export {
   listPeriods,
 } from './periods/store.ts';
 export type { LinePosition } from './queries/lines.ts';
-export { PAGE_STYLE } from './render/html.ts';
 export { findDays, type Schedule } from './schedule.ts';
 export { listSummaries } from './store.ts';
 
@@ -210,9 +209,11 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     async renderReport(id, format, shown) {
       const report = await getReport(db, id);
       const { lines, render } = RENDERERS[format];
+      const closed = await findPeriodOf(db, id);
       return render(report, await readOnly((tx) => readLines(tx, report, lines, settings)), {
         ...settings,
         ...shown,
+        closed,
       });
     },
     async listLines(id, filter, page) {

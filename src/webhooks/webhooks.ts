@@ -10,6 +10,7 @@ import { endSubjects, type Outbox } from '../outbox/outbox.ts';
 import { type Deliveries, makeDeliveries } from './delivery/deliveries.ts';
 import { makeDestinations } from './delivery/destinations/destinations.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
+import { makeRemoval, type Removal } from './delivery/removal.ts';
 import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
@@ -45,7 +46,7 @@ interface WebhooksDeps extends Context {
   wake?: () => void;
 }
 
-export interface Webhooks extends Endpoints, Deliveries, Omit<Replays, 'removeReplays'> {
+export interface Webhooks extends Endpoints, Deliveries, Removal, Omit<Replays, 'removeReplays'> {
   /**
    * Claims due deliveries and starts to send them; sends and their results complete in the
    * background. Call again at once if `more`, else at `nextDueAt` or at the next poll. When the
@@ -63,7 +64,7 @@ const REMOVED_MAX = 200;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
-  const { db, clock, wallClock, ids, encryption, settings, emit } = deps;
+  const { db, clock, wallClock, ids, log, encryption, settings, emit } = deps;
   const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const rules = { allowed, allowHttp: settings.allowHttp };
@@ -73,6 +74,7 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   return {
     ...makeEndpoints({ ...deps, db: peopleDb, rules, wake }),
     ...makeDeliveries({ db, peopleDb, clock, emit, wake }),
+    ...makeRemoval({ db, peopleDb, clock, log, wake }),
     ...replays,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     async removeDeleted(before) {

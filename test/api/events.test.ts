@@ -1,4 +1,5 @@
 /** The pull feed and the list of event types. */
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/api/http/schemas.ts';
 import { findEvent, sequence } from '../../src/outbox/outbox.ts';
@@ -6,6 +7,8 @@ import { bodyOf } from '../../src/resources/delivery/event.ts';
 import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
+
+type Webhooks = Record<string, unknown>;
 
 const HUGE = '9007199254740993000000000001';
 const api = useApi();
@@ -180,12 +183,55 @@ describe('The feed as server-sent events', () => {
   });
 });
 
-it('Every event type is listed with a schema and a valid example', async () => {
+it('The body of an event is removed for good by an admin, which the audit has', async () => {
+  const { body: consumer } = await api.call('POST', '/api/consumers', {
+    body: { name: 'tombstones' },
+  });
+  const [kept, body] = [await emit('20'), await emit('21')];
+  const { id, type } = JSON.parse(body);
+  const path = `/api/events/${id}/body`;
+  const manage = await api.keyFor('manage');
+  expect((await api.call('DELETE', path, { key: manage })).body.code).toBe('forbidden');
+  const removed = await api.call('DELETE', path);
+  expect([removed.status, removed.body]).toEqual([
+    200,
+    {
+      id,
+      type,
+      removed_at: expect.any(String),
+      sha256: createHash('sha256').update(body).digest('hex'),
+      deliveries_cancelled: 0,
+    },
+  ]);
+  expect((await api.call('DELETE', path)).body).toEqual(removed.body);
+  const left = await api.call('GET', `/api/events/${id}`);
+  expect(left.body).toMatchObject({ id, type, data: { body_sha256: removed.body.sha256 } });
+  expect(left.text).not.toContain('"21"');
+  const pulled = await api.call('POST', `/api/consumers/${consumer.id}/pull`);
+  expect(pulled.text).toContain(`"event":${kept}}`);
+  expect(pulled.text).toContain(`"event":${left.text}}`);
+  const feed = await api.call('GET', '/api/events?last=2');
+  expect(feed.text).toContain(`"data":[${kept},${left.text}]`);
+  const missing = '/api/events/evt_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b/body';
+  expect((await api.call('DELETE', missing)).body.code).toBe('not_found');
+  const { body: audit } = await api.call('GET', '/api/audit?limit=2');
+  expect(audit.data).toMatchObject([
+    { result: 'not_found' },
+    { action: 'DELETE /api/events/{id}/body', detail: { id }, result: 'done' },
+  ]);
+});
+
+it('Every event type is listed with its first version, an open schema and a valid example', async () => {
   const { body } = await api.call('GET', '/api/event-types');
   expect(body.data.map(({ type }) => type)).toEqual(EVENT_TYPES);
   const { webhooks } = (await api.call('GET', '/api/openapi.json')).body;
   expect(Object.keys(webhooks as object)).toEqual(EVENT_TYPES);
-  for (const [n, { type, schema, example }] of body.data.entries()) {
+  for (const [n, { type, since, schema, example }] of body.data.entries()) {
+    expect(since).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(JSON.stringify(schema)).not.toContain('"additionalProperties":false');
+    expect((webhooks as Webhooks)[String(type)]).toMatchObject({
+      post: { requestBody: { content: { 'application/json': { example } } } },
+    });
     const { data, ...envelope } = bodyOf(EVENT_TYPES[n] ?? 'endpoint.test');
     const strict = schemaOf({ fields: envelope })
       .extend({ data: schemaOf({ fields: data.fields ?? {} }).strict() })

@@ -1,5 +1,6 @@
 /** Listing and reading operations. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { pollWallet } from './polls.ts';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
 
@@ -62,6 +63,19 @@ describe('The timeline of an operation', () => {
       expect.objectContaining({ type: 'operation.accepted', deliveries: [] }),
     ]);
     expect(body).toMatchObject({ observations: [], postings: [], movements: [] });
+  });
+
+  it('The poll before a send stays in its timeline, however many polls came after it', async () => {
+    const addr = `0T${'t'.repeat(40)}`;
+    await pollWallet(api, addr, 77n);
+    const id = await api.record({ fields: { toAddr: addr, amount: 1n } });
+    await api.operations.conclude(answerLost(id, api.clock.now()));
+    await pollWallet(api, addr, ...Array.from({ length: 30 }, (_, n) => BigInt(n)));
+    const { body } = await api.call('GET', `/api/operations/${id}/timeline`);
+    const observations = body.observations as { balance: string }[];
+    const balances = observations.map(({ balance }) => balance);
+    expect(balances.slice(0, 3)).toEqual(['77', '0', '1']);
+    expect(balances).toHaveLength(21);
   });
 
   it('The timeline of an operation that does not exist is refused', async () => {

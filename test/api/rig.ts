@@ -26,6 +26,7 @@ import {
   makeDecisions,
   makeReportedOperations,
 } from '../../src/operations/operations.ts';
+import { makeConsumers } from '../../src/outbox/outbox.ts';
 import { makeDrifts, makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makePeriods, makeReports } from '../../src/reports/reports.ts';
 import type { Scope } from '../../src/resources/admin/key.ts';
@@ -112,6 +113,7 @@ async function openAllStages(db: Db) {
     lines,
     importDeps,
     webhooks,
+    consumers: makeConsumers({ db, clock, ids }),
     upstream,
     observer,
     decisions: makeDecisions({ ...people, metrics }),

@@ -152,7 +152,15 @@ describe('Finance in the console', () => {
     expect(period).toMatchObject({ state: 'signed', closed_by: 'ann', signed_by: 'bob' });
 
     await bob.open(`/reports/${period.report_id}`);
-    await bob.page.frameLocator('iframe').getByText('1 break').first().waitFor();
+    const report = bob.page.locator('.report-page');
+    await report.getByText('Balanced with 1 item signed off').waitFor();
+    for (const words of ['the refund is on its way', /^ann, /, /^bob, /])
+      await report.getByText(words).first().waitFor();
+    await bob.check('a signed report');
+    await bob.page.emulateMedia({ media: 'print' });
+    const [shown, all] = await report.evaluate((of) => [of.clientHeight, of.scrollHeight]);
+    expect(shown).toBe(all);
+    await bob.page.emulateMedia({ media: null });
     const download = bob.page.waitForEvent('download');
     await bob.page.getByRole('button', { name: 'CSV', exact: true }).click();
     const file = await (await download).path();
@@ -172,10 +180,11 @@ describe('Finance in the console', () => {
     const { page, open, check } = await personOf('ann', FIRST);
     await open('/reports');
     await order(page, 'Make a report');
-    const report = page.frameLocator('iframe');
+    const report = page.locator('.report-page .report');
     await report.getByText('There are no breaks.').waitFor();
-    const font = 'getComputedStyle(document.body).fontFamily';
-    expect(await report.locator('body').evaluate(font)).toContain('sans-serif');
+    const font = `getComputedStyle(document.querySelector('.report-page').shadowRoot
+      .querySelector('.report')).fontFamily`;
+    expect(await page.evaluate(font)).toContain('sans-serif');
     await check('a report');
   });
 

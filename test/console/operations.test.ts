@@ -47,6 +47,11 @@ describe('The console', () => {
       .getByRole('link')
       .first()
       .click();
+    // The balance of `ada` changed by 5 more than the write.
+    const evidence = ann.page.locator('section', { hasText: 'Evidence' });
+    await evidence.getByText(/before the send, and held .*\+777 006/).waitFor();
+    await evidence.getByText(/executed \(\+777 001\), \+5 stays unexplained/).waitFor();
+    await evidence.getByText(/if not, \+777 006 stays unexplained/).waitFor();
     await ann.page.getByRole('button', { name: 'Propose: executed', exact: true }).click();
     await ann.page.fill('dialog textarea', 'looked up at the service');
     await ann.check('the proposal of an outcome');

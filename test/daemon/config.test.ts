@@ -227,6 +227,14 @@ describe('An invalid configuration is refused with one line', () => {
       'database: { statement_timeout_ms: 3000000000 }',
       /^database\.statement_timeout_ms is invalid/,
     ],
+    [
+      'database: { body_retention_days: { walet.*: 30 } }',
+      /^database\.body_retention_days is invalid: must be days by event types, group\.\* or \*$/,
+    ],
+    [
+      'database: { body_retention_days: { "*": 0 } }',
+      /^database\.body_retention_days\.\* is invalid: /,
+    ],
     ['ledger: { fees_addr: "0x1" }', /^ledger\.fees_addr is invalid: /],
     ['alerts: { rules: [{ kind: wallet_below }] }', /^alerts\.rules\.0\.name is invalid: /],
     [

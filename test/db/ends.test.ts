@@ -3,8 +3,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { housekeepingWorker } from '../../src/daemon/workers/housekeeping.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { isoText } from '../../src/kernel/clock.ts';
+import { findEvent } from '../../src/outbox/outbox.ts';
 import { putOperations } from '../ledger/fixture.ts';
-import { useRig } from '../webhooks/rig.ts';
+import { useRig, walletEvent } from '../webhooks/rig.ts';
 import { ENDS } from './growth/ends.ts';
 
 const DAY_MS = 86_400_000;
@@ -16,9 +17,12 @@ const sql = (strings: TemplateStringsArray, ...values: string[]) =>
   rig.database.owner.sql(strings, ...values);
 
 /** One pass of housekeeping. */
-async function keepHouse(at = rig.clock.now()): Promise<void> {
+async function keepHouse(
+  at = rig.clock.now(),
+  body_retention_days: Record<string, number> = {},
+): Promise<void> {
   const { webhooks, database } = rig;
-  const config = { database: { retention_days: KEEP } } as Parameters<
+  const config = { database: { retention_days: KEEP, body_retention_days } } as Parameters<
     typeof housekeepingWorker
   >[0]['config'];
   const worker = housekeepingWorker({ config, db: database.db, webhooks });
@@ -76,6 +80,17 @@ describe('Housekeeping', () => {
       ('dmn_new', ${daysAgo(90)}, ${daysAgo(29)}, '{api}', now(), '')`;
     await keepHouse();
     expect(await names('daemons', 'id')).toEqual(['dmn_new']);
+  });
+
+  it('removes the bodies of old events of the types that the setting names', async () => {
+    const [id = ''] = await rig.emit(walletEvent());
+    const isRemoved = async () =>
+      (await findEvent(rig.database.db, id))?.includes('body_removed_at');
+    rig.clock.advance(31 * DAY_MS);
+    await keepHouse(rig.clock.now(), { 'wallet.*': 32, '*': 1 });
+    expect(await isRemoved()).toBe(false);
+    await keepHouse(rig.clock.now(), { 'wallet.*': 30 });
+    expect(await isRemoved()).toBe(true);
   });
 
   it('deletes the candidates of operations that something else resolved', async () => {

@@ -1,6 +1,6 @@
 /** The machine's own Postgres: its programs, and servers that they start in a temporary folder. */
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -61,8 +61,14 @@ export interface PasswordServer {
   close(): Promise<void>;
 }
 
-/** A server with Debian's default configuration, which wants a password from everybody. */
-export async function startPasswordServer(password: string): Promise<PasswordServer> {
+/**
+ * A server with Debian's default configuration, which wants a password from everybody.
+ * @param configuration further lines of postgresql.conf
+ */
+export async function startPasswordServer(
+  password: string,
+  configuration = '',
+): Promise<PasswordServer> {
   const programs = await openPrograms(DEBIAN_BIN);
   const file = join(programs.folder, 'password');
   await writeFile(file, password);
@@ -77,6 +83,7 @@ export async function startPasswordServer(password: string): Promise<PasswordSer
     '--pwfile',
     file,
   );
+  await appendFile(join(programs.folder, 'data', 'postgresql.conf'), configuration);
   const port = await freePort();
   await programs.start('data', port);
   return {

@@ -43,6 +43,7 @@ export const TAGS = {
   ledger: 'Accounts, transactions and balances of the double-entry ledger',
   drifts: 'Differences between ledger and service that nothing explains, and how they end',
   events: 'What happened: the pull feed, and the bodies that webhooks carry',
+  consumers: 'Named positions in the feed, kept for those who pull',
   endpoints: 'Receivers of webhooks',
   deliveries: 'Events sent to endpoints, each attempt, and replays',
   reports: 'Reconciliation reports and their files',
@@ -213,17 +214,22 @@ export function makeRouter(routerDeps: RouterDeps) {
       ),
     );
   }
-  /** Documents what a receiver of webhooks gets. */
-  function webhook(name: string, summary: string, schema: z.ZodType): void {
+  /** Documents what a receiver of webhooks gets. @param more the first version that has it */
+  function webhook(
+    name: string,
+    summary: string,
+    schema: z.ZodType,
+    { since, example }: { since: string; example: object },
+  ): void {
     deps.app.openAPIRegistry.registerWebhook({
       method: 'post',
       path: name,
       operationId: `receive_${name.replace('.', '_')}`,
       tags: ['events'],
       summary,
-      description: 'Signed as Standard Webhooks says; the signature replaces a key.',
+      description: `Since ${since}. Signed by Standard Webhooks; the signature replaces a key.`,
       security: [],
-      request: { body: { required: true, content: { 'application/json': { schema } } } },
+      request: { body: { required: true, content: { 'application/json': { schema, example } } } },
       responses: {
         '2XX': {
           description: 'The receiver has it, even if the body of its answer is late or cut',
@@ -360,6 +366,7 @@ function operationIdOf({ method, path }: RouteConfig, { shape }: z.ZodObject): s
   if (isMany) names.push('many');
   else if (isList && words.length === 1) names.push('list');
   else if (parts.at(-1)?.startsWith('{')) names.push(VERBS[method] ?? method);
+  else if (method === 'delete') names.push('delete');
   else if (words.length === 1 && method === 'get') names.push('show');
   else if (isCollection && method === 'post') names.push('create');
   return names.join('_');

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { type Config, loadConfig } from '../../daemon/daemon.ts';
+import { PUBLICATION, publishEvents } from '../../db/access/publication.ts';
 import { serverMajor } from '../../db/access/reach.ts';
 import { READER } from '../../db/access/setup.ts';
 import { parseConnection, urlForPrograms } from '../../db/connection/settings.ts';
@@ -62,6 +63,25 @@ export async function runDump(options: { out: string; json?: true }): Promise<nu
       await rm(part, { force: true });
     }
     printLine(options.json ? jsonText({ file: options.out }) : `Wrote ${options.out}`);
+    return 0;
+  });
+}
+
+export async function runPublish(options: { json?: true }): Promise<number> {
+  return await withLogin({}, async (url) => {
+    refuseUnmigrated(await missingMigrations(url));
+    const walLevel = await publishEvents(url);
+    const publication = PUBLICATION;
+    printLine(
+      options.json
+        ? jsonText({ publication, wal_level: walLevel })
+        : `The publication ${publication} has every new event; see docs/apps.md`,
+    );
+    if (walLevel !== 'logical')
+      note(
+        `wal_level is ${walLevel}, so no reader can begin; as a superuser run ` +
+          'alter system set wal_level = logical, and restart Postgres',
+      );
     return 0;
   });
 }

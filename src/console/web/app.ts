@@ -156,9 +156,18 @@ const shownUntil = () => new Date(sessionOf()?.expires_at ?? 0).toLocaleString()
 function ServiceState() {
   const { data, problem } = useData<Status>('/api/status', 10_000);
   return html`
-    ${data && html`<span class="muted">service</span> <${State} of=${data.service.state} />`}
+    ${
+      data &&
+      !problem &&
+      html`<span class="muted">service</span> <${State} of=${data.service.state} />`
+    }
     ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
-    ${problem?.status === 0 && html`<span class="pill bad">daemon does not respond</span>`}
+    ${
+      problem &&
+      html`<span class="pill bad">
+        ${problem.status === 0 ? 'daemon does not respond' : problem.message}
+      </span>`
+    }
   `;
 }
 

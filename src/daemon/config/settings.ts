@@ -8,6 +8,7 @@ import { parseProxy } from '../../kernel/http/forward-proxy.ts';
 import { FEE_MODES } from '../../operations/operations.ts';
 import { SCOPES } from '../../resources/admin/key.ts';
 import { ROLES } from '../../resources/admin/status.ts';
+import { isEventPattern } from '../../resources/delivery/events.ts';
 import { REPORT_FORMATS } from '../../resources/reports/report.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
 
@@ -260,6 +261,13 @@ const database = section({
       audit: setting(days.min(366), 3_650, 'who changed what through the API'),
     },
     'monthly partitions are dropped when all their rows are older',
+  ),
+  body_retention_days: setting(
+    z.record(z.string().max(100), days).refine((ages) => Object.keys(ages).every(isEventPattern), {
+      message: 'must be days by event types, group.* or *',
+    }),
+    {},
+    'bodies of older events are removed: by event type, group.* or *; the most exact one counts',
   ),
 });
 
@@ -700,7 +708,7 @@ const UNITS = [
   [/_ms$/, 'ms'],
   [/_per_s$/, 'per s'],
   [/(^|_)bytes_max$/, 'bytes'],
-  [/retention_days\./, 'days'],
+  [/retention_days(\.|$)/, 'days'],
 ] as const;
 
 /** The unit that a dotted name says. */

@@ -28,10 +28,10 @@ const DEAD_MS = 30 * DAY_MS;
 export function housekeepingWorker(deps: {
   config: Pick<Config, 'database'>;
   db: Db;
-  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted'>;
+  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted' | 'removeOldBodies'>;
 }): Worker {
   const { config, db, webhooks } = deps;
-  const keep = config.database.retention_days;
+  const { retention_days: keep, body_retention_days: bodyAges } = config.database;
   return {
     name: 'housekeeping',
     intervalMs: 3_600_000,
@@ -42,6 +42,7 @@ export function housekeepingWorker(deps: {
         (await makePartitions(db, now)) &&
         (await webhooks.endExpired(kept, signal)) &&
         (await dropPartitions(db, now, keep));
+      await webhooks.removeOldBodies(bodyAges, now, signal);
       await pruneUsage(db, now);
       await deletePollMinutes(db, now - MINUTES_MS);
       await repeat(signal, () => deleteAttemptMinutes(db, now - MINUTES_MS));

@@ -51,7 +51,7 @@ interface Deps {
   observer: Pick<Observer, 'runOnce' | 'probeOnce' | 'sampleMinute'>;
   reconciler: Reconciler;
   alerts: Alerts;
-  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted'>;
+  webhooks: Pick<Webhooks, 'endExpired' | 'removeDeleted' | 'removeOldBodies'>;
   daemon: Daemon;
   outbox: Outbox;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
@@ -360,4 +360,9 @@ function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
   for (const [kind, count] of Object.entries(counts.quarantined))
     metrics.quarantined.set({ kind }, count);
   metrics.staleWallets.set(counts.staleWallets);
+  const { count, expired, behind, oldestEventAt } = counts.consumers;
+  metrics.consumers.set({ state: 'active' }, count - expired);
+  metrics.consumers.set({ state: 'expired' }, expired);
+  metrics.consumerBehind.set(behind);
+  metrics.consumerAge.set(Math.max(0, now - (oldestEventAt ?? now)) / 1000);
 }

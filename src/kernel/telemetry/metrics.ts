@@ -269,6 +269,15 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'stuck_operations',
       'Executed operations that have not settled within a multiple of the time of their kind',
     ),
+    consumers: gauge('consumers', 'Consumers of the feed by state: active, expired', ['state']),
+    consumerBehind: gauge(
+      'consumer_behind_events',
+      'Events that the consumer that is furthest behind has not acknowledged or read',
+    ),
+    consumerAge: gauge(
+      'consumer_oldest_event_age_seconds',
+      'Time since the oldest event that a consumer has not acknowledged; 0 without one',
+    ),
     staleWallets: gauge(
       'stale_wallets',
       'Wallets whose newest processed observation is older than reports.stale_after_ms',

@@ -139,29 +139,70 @@ export async function evaluateComponent(
 ): Promise<EventDraft[]> {
   pollSoon(deps, keys, operations, now);
   const read = await readings.read(tx, keys, deps.settings.readLagMs);
-  const wallets = new Map(read.map(({ wallet }) => [wallet.key, wallet]));
+  const byKey = new Map(read.map(({ wallet }) => [wallet.key, wallet]));
   // Unexplained wallets are left out, so that they cannot block the others.
   const evidence = evidenceOf(read, operations, deps).filter(canBeExplained);
-  const solved = evidence.length > 0 ? solveJointly(evidence) : 'no wallet can be explained';
+  const solved =
+    evidence.length > 0 ? solveJointly(evidence) : 'none of its wallets could be read in full';
   const events: EventDraft[] = [];
   for (const operation of operations) {
     const parties = walletKeysOf(operation, deps.effectSettings);
     const explained = evidence.filter(({ key }) => parties.includes(key));
     const finding =
       typeof solved !== 'string' && explained.length > 0
-        ? await findingOf(tx, deps, { operation, solved, explained, wallets })
+        ? await findingOf(tx, deps, { operation, solved, explained, wallets: byKey })
         : undefined;
-    const applied = finding ? await applyFinding(tx, deps, operation, finding, now) : [];
+    const wallets = () => shownBy(read, operation, deps);
+    const applied = finding
+      ? await applyFinding(tx, deps, operation, { ...finding, wallets }, now)
+      : [];
     events.push(...applied);
     if (applied.length > 0) continue;
-    const observed = parties.map((key) => wallets.get(key)?.observedAt ?? 0);
+    const observed = parties.map((key) => byKey.get(key)?.observedAt ?? 0);
     // A finding waits for observations that confirm it.
     const observedAt = finding ? undefined : Math.min(...observed);
     if (!isOverdue(operation, deps, observedAt, now)) continue;
     const why = typeof solved === 'string' ? solved : 'the observations are inconclusive';
-    events.push(...(await markUndecided(tx, deps, operation, { explanations: why }, now)));
+    const found = { explanations: why, wallets: wallets() };
+    events.push(...(await markUndecided(tx, deps, operation, found, now)));
   }
   return events;
+}
+
+/** Of writes that may explain the same difference, this many are named to people. */
+const NAMED_MAX = 20;
+
+/**
+ * What people decide by, kept with the operation because observations are pruned: of each of its
+ * wallets the newest poll, what it would hold without the writes whose outcome is open, what the
+ * operation changes if it was executed, and the other writes that may explain the difference.
+ */
+function shownBy(
+  readings: readonly WalletReading[],
+  operation: Operation,
+  { effectSettings }: Deps,
+): Json[] {
+  const effects = walletEffectsOf(operation, effectSettings);
+  return readings.flatMap(({ wallet: { key, observedBalance }, compared }): Json[] => {
+    const effect = effects.get(key);
+    if (!compared || effect === undefined || observedBalance === null) return [];
+    const { startedAt, endedAt, expected, drift } = compared;
+    const others = (expected.possible ?? []).filter(({ id }) => id !== operation.id);
+    return [
+      {
+        wallet: key,
+        balance: decimalText(observedBalance),
+        // A drift with bounds is this difference itself, seen before it was decided.
+        without_open: decimalText(expected.base + (isExact(drift) ? drift.min : 0n)),
+        if_executed: decimalText(effect),
+        others: others
+          .slice(0, NAMED_MAX)
+          .map((other) => ({ operation_id: other.id, if_executed: decimalText(other.effect) })),
+        started_at: isoText(startedAt),
+        ended_at: isoText(endedAt),
+      },
+    ];
+  });
 }
 
 /** Schedules polls of wallets where unknown writes most likely show, or after quiescence. */

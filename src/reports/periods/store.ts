@@ -62,6 +62,16 @@ export async function findPeriod(
   return rows[0];
 }
 
+/** The close whose report this is; undefined for the report of none. */
+export async function findPeriodOf(
+  { sql }: Queryable,
+  reportId: string,
+): Promise<ClosedPeriod | undefined> {
+  const rows = await sql<ClosedPeriod[]>`
+    ${selectPeriods(sql)} where p.report_id = ${reportId} order by p.id desc limit 1`;
+  return rows[0];
+}
+
 /** Closed periods `p` that were not reopened. */
 function inForce(sql: Sql) {
   return sql`not exists (select from tallyhook.period_actions a

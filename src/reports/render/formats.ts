@@ -13,6 +13,7 @@ import {
 } from '../../resources/reports/report.ts';
 import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
 import { shower } from '../../resources/show.ts';
+import type { ClosedPeriod } from '../periods/store.ts';
 import type { LinesNeeded, ReportLines } from '../queries/lines.ts';
 import { renderHtml } from './html.ts';
 import { renderJournal } from './journal.ts';
@@ -21,6 +22,8 @@ import { ABOUT_FIGURES, workbookOf } from './workbook.ts';
 
 /** How a report is shown, beside its content. */
 export interface ShownAs {
+  /** The close whose report it is. */
+  closed?: ClosedPeriod | undefined;
   consoleUrl?: string | undefined;
   /** Whether CSV begins with the mark of UTF-8; by default it does. */
   bom?: boolean | undefined;
@@ -43,7 +46,7 @@ export const RENDERERS: Readonly<Record<ReportFormat, Renderer>> = {
     lines: 'some',
     render: async (report, lines) => new Uint8Array(await renderXlsx(report, lines)),
   },
-  html: { lines: 'none', render: (report, _, { consoleUrl }) => renderHtml(report, consoleUrl) },
+  html: { lines: 'none', render: (report, _, shown) => renderHtml(report, shown) },
   hledger: { lines: 'all', render: renderJournal },
 };
 

@@ -45,6 +45,11 @@ export function grouped(number: string | number): Html {
   return { html: (digits.startsWith('-') ? '−' : '') + text.join(THIN_SPACE) };
 }
 
+/** The same within a sentence. */
+export function groupedText(digits: string): string {
+  return digits.replaceAll(/\B(?=(\d{3})+$)/g, THIN_SPACE);
+}
+
 /** `posting_due` as `posting due`. */
 export function spaced(name: string): string {
   return name.replaceAll('_', ' ');
@@ -84,7 +89,8 @@ export function tableOf<R extends Resource>(
     const cells = columns.map(({ of, mark }) => html`<td class="${mark}">${of(row)}</td>`);
     return html`<tr>${cells}</tr>\n`;
   });
-  return html`<div class="wide"><table><thead><tr>${heads}</tr></thead>
+  return html`<div class="wide" tabindex="0" role="group" aria-label="Table">
+<table><thead><tr>${heads}</tr></thead>
 <tbody>${lines}</tbody></table></div>`;
 }
 

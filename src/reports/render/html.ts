@@ -1,22 +1,25 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
 import { isObject, type Json, jsonText } from '../../kernel/json.ts';
-import { amount, count, titleOf } from '../../resources/fields.ts';
+import { amount, count, text, titleOf } from '../../resources/fields.ts';
 import * as content from '../../resources/reports/content.ts';
 import {
   type Finding,
   type FindingList,
   finding,
   inOrder,
+  nextOnPaper,
   wordsOf,
 } from '../../resources/reports/finding.ts';
 import type { Report } from '../../resources/reports/report.ts';
 import { resource } from '../../resources/resource.ts';
+import type { ClosedPeriod } from '../periods/store.ts';
 import {
   ageText,
   bounded,
   capital,
   grouped,
+  groupedText,
   type Html,
   html,
   spaced,
@@ -30,9 +33,15 @@ type Content = content.Reconciliation;
 const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|[0-9a-zA-Z]{42})\b/g;
 const VIEWS: Record<string, string> = { op: 'operations', drf: 'drifts' };
 
-/** @param consoleUrl of the console, to which operations, drifts and wallets link */
-export function renderHtml(report: Report, consoleUrl?: string): string {
-  const page = pageOf(report);
+interface Shown {
+  /** Of the console, to which operations, drifts and wallets link. */
+  consoleUrl?: string | undefined;
+  /** The close whose report it is. */
+  closed?: ClosedPeriod | undefined;
+}
+
+export function renderHtml(report: Report, { consoleUrl, closed }: Shown = {}): string {
+  const page = pageOf(report, closed);
   if (consoleUrl === undefined) return page;
   const base = html`${consoleUrl.replace(/\/+$/, '')}`.html;
   return page.replace(
@@ -41,7 +50,7 @@ export function renderHtml(report: Report, consoleUrl?: string): string {
   );
 }
 
-function pageOf(report: Report): string {
+function pageOf(report: Report, closed: ClosedPeriod | undefined): string {
   const { content } = report;
   const [from, to] = [content.period.from, content.period.to].map((at) =>
     dayText(at, content.time_zone),
@@ -57,7 +66,8 @@ function pageOf(report: Report): string {
 <style>${{ html: PAGE_STYLE }}</style>
 </head>
 <body>
-${headPart(report, title)}
+<article class="report">
+${headPart(report, title, closed)}
 ${findingsPart('Breaks', content.breaks, content.time_zone)}
 ${findingsPart('Open items', content.open_items, content.time_zone)}
 ${movementsPart(report)}
@@ -66,21 +76,33 @@ ${priorPeriodPart(content)}
 ${walletsPart(content)}
 ${tokensPart(content)}
 ${coveragePart(content)}
-${signaturePart(report)}
+${signaturePart(report, closed)}
+${detailsPart(content)}
+</article>
 </body>
 </html>
 `;
   return page.html;
 }
 
-function headPart({ content, id, requestedBy }: Report, title: string): Html {
+function headPart(
+  { content, id, requestedBy }: Report,
+  title: string,
+  closed: ClosedPeriod | undefined,
+): Html {
   const { cut_off: cut, breaks, open_items: open, time_zone: zone, organisation } = content;
+  const signedOff = closed?.signOffs.length ?? 0;
   const also =
     open.total === 0 ? '' : `, ${open.total} open ${open.total === 1 ? 'item' : 'items'}`;
-  const mark = breaks.total === 0 ? 'verdict' : 'verdict breaks';
+  // A period closes only with each of its breaks signed off.
+  const verdict =
+    signedOff === 0
+      ? `${capital(content.headline)}${also}`
+      : `Balanced with ${signedOff} ${signedOff === 1 ? 'item' : 'items'} signed off${also}`;
+  const mark = breaks.total === 0 ? 'verdict' : closed ? 'verdict signed' : 'verdict breaks';
   const owner = organisation === null ? html`` : html`<p class="owner">${organisation}</p>\n`;
   return html`${owner}<h1>${title}</h1>
-<p class="${mark}">${capital(content.headline)}${also}</p>
+<p class="${mark}">${verdict}</p>
 ${provisionalPart(content)}
 <dl>
 <dt>Period</dt><dd>${localText(content.period.from, zone)} up to, not including,
@@ -102,18 +124,31 @@ and a later report of it has other figures.</p>`;
 
 function findingsPart(title: string, list: FindingList, zone: string): Html {
   const own = {
-    kind: ({ kind, next }: Finding) =>
-      html`${capital(spaced(kind))}<div class="small">${next}</div>`,
-    subject: (one: Finding) => {
-      const words = wordsOf(one, (at) => localText(at, zone));
-      return html`${words === null ? '' : html`<div>${words}</div>`}<code>${one.subject}</code>
-<div class="small">${evidenceText(inOrder(one.evidence), zone)}</div>`;
-    },
+    kind: ({ kind }: Finding) => capital(spaced(kind)),
+    subject: (one: Finding) =>
+      wordsOf(one, { time: (at) => localText(at, zone), amount: groupedText }) ??
+      html`<code>${one.subject}</code>`,
   };
   const nothing = `There are no ${title.toLowerCase()}.`;
   return html`<h2>${title}</h2>
 ${tableOf(finding, list.listed, { zone, own, nothing })}
 ${bounded(list)}`;
+}
+
+/** What each break and open item is known by, and what comes next: one after the other. */
+function detailsPart({ breaks, open_items: open, time_zone: zone }: Content): Html {
+  const found = [...breaks.listed, ...open.listed];
+  if (found.length === 0) return html``;
+  const parts = found.map(
+    (
+      one,
+    ) => html`<div class="detail"><p>${capital(spaced(one.kind))}: <code>${one.subject}</code></p>
+<p class="small">${nextOnPaper(one.kind)}.</p>
+<p class="small">${evidenceText(inOrder(one.evidence), zone)}</p></div>
+`,
+  );
+  return html`<h2>Appendix: details of breaks and open items</h2>
+${parts}`;
 }
 
 /** `name: value` pairs without empty values. */
@@ -171,7 +206,7 @@ ${bounded(movements)}
 <p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>
 ${note ?? ''}
 <p class="note">The transactions behind each total: section <em>lines</em> of the CSV and the
-workbook, or <code>npx tallyhook export lines ${id}</code>.</p>`;
+workbook of report <code>${id}</code>.</p>`;
 }
 
 function rollForwardPart(of: Content): Html {
@@ -295,18 +330,56 @@ function coveragePart({ coverage, time_zone: zone }: Content): Html {
 <p>Start of the oldest check: ${localText(coverage.oldest_check_at, zone)}.</p>`;
 }
 
-function signaturePart({ hash, id, createdAt, content }: Report): Html {
+const signOff = resource('SignOff', { kind: text(), subject: text(), reason: text() });
+
+/** Who closed and signed it, with what they signed off; without a close, lines to sign on. */
+function signaturePart(report: Report, closed: ClosedPeriod | undefined): Html {
+  const { hash, id, createdAt, content } = report;
+  const zone = content.time_zone;
+  const names = closed ? closedPart(closed, zone) : html``;
+  const lines =
+    closed?.signedBy === null || !closed
+      ? html`<div class="sign"><div>Prepared by, date</div><div>Approved by, date</div></div>`
+      : html``;
   return html`<h2>Sign-off</h2>
-<p>Report <code>${id}</code>, made ${localText(isoText(createdAt), content.time_zone)}.
+${names}
+<p>Report <code>${id}</code>, made ${localText(isoText(createdAt), zone)}.
 SHA-256 of its content:</p>
 <p><code>${hash}</code></p>
-<div class="sign"><div>Prepared by, date</div><div>Approved by, date</div></div>`;
+${lines}`;
 }
 
-/** The style sheet of the printed report. */
-export const PAGE_STYLE = `
-:root { color-scheme: light; }
-body { margin: 2rem auto; max-width: 66rem; padding: 0 1.25rem; color: #1a1a1a; background: #fff;
+function closedPart(closed: ClosedPeriod, zone: string): Html {
+  const { closedBy, closedAt, signedBy, signedAt, reopenedBy, reopenedAt, reopenReason } = closed;
+  const at = (instant: number | null) => localText(isoText(instant ?? 0), zone);
+  const items = tableOf(signOff, closed.signOffs, {
+    zone,
+    own: {
+      kind: ({ kind }) => capital(spaced(kind)),
+      subject: ({ subject }) => html`<code>${subject}</code>`,
+    },
+    nothing: 'Nothing was signed off.',
+  });
+  return html`${
+    reopenedBy === null
+      ? html``
+      : html`<p><strong>Reopened</strong> by ${reopenedBy}, ${at(reopenedAt)}:
+${reopenReason ?? ''}.
+This report is no longer in force.</p>`
+  }
+<dl>
+<dt>Closed by</dt><dd>${closedBy}, ${at(closedAt)}</dd>
+<dt>Signed by</dt><dd>${signedBy === null ? 'nobody yet' : html`${signedBy}, ${at(signedAt)}`}</dd>
+</dl>
+<h3>Signed off</h3>
+${items}`;
+}
+
+/** Also for the console, which shows the report as a part of its page. */
+const PAGE_STYLE = `
+body { background: #fff; }
+.report { color-scheme: light; margin: 2rem auto; max-width: 66rem; padding: 0 1.25rem;
+  color: #1a1a1a; background: #fff;
   font: 15px/1.45 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.35rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; padding-bottom: .2rem;
@@ -316,6 +389,7 @@ p { margin: .35rem 0; }
 .owner { font-weight: 600; }
 .verdict { font-size: 1.6rem; font-weight: 650; margin: .9rem 0 .6rem; padding: .5rem .8rem;
   border-left: .4rem solid #1b6e3c; background: #eef6f0; }
+.verdict.signed { border-color: #8a6100; background: #fdf6e6; }
 .verdict.breaks { border-color: #a3231d; background: #fbefee; }
 .nothing, .note { color: #4a4a4a; }
 .note { font-size: .88rem; }
@@ -330,7 +404,8 @@ td { border-bottom: 1px solid #ddd; vertical-align: top; }
 td.text { overflow-wrap: anywhere; }
 td.text { min-width: 9rem; }
 td.text:first-child { min-width: 10rem; }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.detail { margin: .6rem 0; break-inside: avoid; } .detail p { margin: .1rem 0; }
 .whole { white-space: nowrap; }
 .short { width: auto; min-width: 20rem; }
 tr.total td { font-weight: 650; border-top: 1px solid #777; }
@@ -339,7 +414,7 @@ code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wra
 .sign { display: grid; grid-template-columns: 1fr 1fr; gap: 2.5rem; margin-top: 3.2rem; }
 .sign div { border-top: 1px solid #1a1a1a; padding-top: .3rem; font-size: .88rem; }
 @media print {
-  body { margin: 0; max-width: none; padding: 0; font-size: 10.5pt; }
+  .report { margin: 0; max-width: none; padding: 0; font-size: 10.5pt; }
   .wide { overflow: visible; } table { font-size: 8.5pt; }
   th, td { padding-right: .5rem; } .small { font-size: 7.5pt; line-height: 1.3; }
   td.text, td.text:first-child { min-width: 5rem; }
@@ -347,5 +422,6 @@ code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wra
   thead { display: table-header-group; }
   .verdict { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
-@page { size: A4; margin: 16mm 14mm; }
+@page { size: A4; margin: 16mm 14mm;
+  @bottom-right { content: "Page " counter(page) " of " counter(pages); font: 8pt sans-serif; } }
 `;

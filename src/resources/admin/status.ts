@@ -144,6 +144,12 @@ export const status = resource('Status', {
     endpoints_failing: count('They fail, or failures disabled them'),
     deliveries_exhausted: count('Every attempt failed'),
   }),
+  consumers: object({
+    count: count(),
+    expired: count('Events were pruned before they were pulled'),
+    behind: count('Events that the last of them has not acknowledged or read'),
+    oldest_event_at: nullable(instant('When the oldest of these was recorded')),
+  }),
   periods: object({
     to_sign: count('Closed, and not signed by another owner'),
     to_close_since: nullable(

@@ -55,7 +55,10 @@ export const delivery = resource(
 export const deliveryDetail = resource('DeliveryDetail', {
   ...delivery.fields,
   request_body: nullable(
-    text('The exact body of every attempt; null once retention has removed the event'),
+    text('The exact body of every attempt; null once the event or its body was removed'),
+  ),
+  body_removed_at: nullable(
+    instant('When the body of its event was removed; what still waited for it was cancelled'),
   ),
 });
 

@@ -22,6 +22,21 @@ export const event = resource('Event', {
   data: record(),
 });
 
+/** What is left of the data of an event whose body was removed. */
+const tombstone = {
+  body_removed_at: instant(),
+  body_sha256: text('Of the body as webhooks had it, in hexadecimal digits'),
+};
+
+/** The answer to the removal of a body. */
+export const removedBody = resource('RemovedBody', {
+  id: id('evt'),
+  type: text(),
+  removed_at: tombstone.body_removed_at,
+  sha256: tombstone.body_sha256,
+  deliveries_cancelled: count('Deliveries that still waited for it; none when asked again'),
+});
+
 /** The body of events of one type. */
 export function bodyOf(type: EventType) {
   const own: Fields = EVENTS[type].data;
@@ -34,7 +49,8 @@ export const eventTypes = resource('EventTypes', {
     object({
       type: oneOf(EVENT_TYPES),
       description: text(),
-      schema: json('JSON Schema of the body'),
+      since: text('The first version of the daemon that has it'),
+      schema: json('JSON Schema of the body; later versions may add members'),
       example: object(event),
     }),
   ),

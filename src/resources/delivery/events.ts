@@ -1,7 +1,8 @@
 /**
  * The public events: what each says, the fields of its data, and what its example has instead of
  * the examples of the fields. This is the contract with receivers; the types of our code, the
- * schemas, /api/event-types and the webhooks of the API's document derive from it.
+ * schemas, /api/event-types and the webhooks of the API's document derive from it. What a release
+ * had stays: ../../../test/resources/event-contract.test.ts compares with the last one.
  */
 import { SERVICE_STATES } from '../admin/status.ts';
 import { ADDR, AT, HASH, UUID } from '../example.ts';
@@ -32,14 +33,19 @@ interface EventDefinition<F extends Fields = Fields> {
   /** Of its data, without `subject_seq`, which the outbox adds. */
   readonly data: F;
   readonly example: Partial<ShownOf<F>>;
+  /** The first version that has it. */
+  readonly since: string;
 }
+
+const FIRST_VERSION = '0.2.0';
 
 function event<F extends Fields>(
   description: string,
   data: F,
   example: Partial<ShownOf<F>> = {},
+  since: string = FIRST_VERSION,
 ): EventDefinition<F> {
-  return { description, data, example };
+  return { description, data, example, since };
 }
 
 const OTHER = '0xffeeddccbbaa99887766554433221100ffeeddcc';

@@ -31,7 +31,7 @@ export const timeline = resource('OperationTimeline', {
       owner: nullable(text('Of a token')),
     }),
     'Of each wallet and token of the operation: the last one before it was sent, and the ' +
-      `newest ${PART_MAX} until it settled, in the order of time`,
+      `first ${PART_MAX} until it settled, in the order of time`,
   ),
   postings: list(
     object({

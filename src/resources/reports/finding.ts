@@ -15,7 +15,7 @@ import {
   type ShownOf,
   text,
 } from '../fields.ts';
-import { type DriftFacts, sentenceOf } from '../ledger/drift-words.ts';
+import { type DriftFacts, sentenceOf, type Texts } from '../ledger/drift-words.ts';
 import { resource, type Shown } from '../resource.ts';
 
 const FREEZE = 'npx tallyhook freeze --reason …';
@@ -96,6 +96,13 @@ export type FindingKind = keyof typeof BREAKS | keyof typeof OPEN_ITEMS;
 /** What to do about each kind. */
 export const NEXT: Readonly<Record<FindingKind, string>> = { ...BREAKS, ...OPEN_ITEMS };
 
+/** What to do about a kind, for paper: up to what a command does. */
+export function nextOnPaper(kind: FindingKind): string {
+  const words = NEXT[kind].replaceAll(/ \([^)]*npx [^)]*\)/g, '');
+  const [begin = ''] = words.split(/[^.:;,]*npx /);
+  return begin.replace(/(,? then)?[,:; ]*$/, '');
+}
+
 const FINDING_KINDS = Object.keys(NEXT) as FindingKind[];
 
 /** True for a break that only a backup ends: the ledger contradicts itself or the operations. */
@@ -108,7 +115,7 @@ export const finding = resource(
   {
     kind: oneOf(FINDING_KINDS, undefined, { title: 'Finding' }),
     subject: text('Operation id, drift id, `wallet:<addr>`, `token:<contract>:<id>`, account', {
-      title: 'Subject and evidence',
+      title: 'Subject',
     }),
     amount: nullable(amount()),
     since: nullable(instant()),
@@ -155,19 +162,16 @@ interface TokenFacts {
 /** What happened, as one sentence, where a finding has one; else null. */
 export function wordsOf(
   { kind, subject, amount, evidence }: Finding,
-  timeText?: (iso: string) => string,
+  texts: Texts = {},
 ): string | null {
   if (kind === 'drift_open') {
     const { wallet, ...facts } = evidence as { wallet: string } & Omit<DriftFacts, 'addr'>;
-    return sentenceOf(
-      { ...facts, addr: wallet.replace('wallet:', ''), amount },
-      timeText && { time: timeText },
-    );
+    return sentenceOf({ ...facts, addr: wallet.replace('wallet:', ''), amount }, texts);
   }
   if (kind === 'wallet_vanished')
     return (
       `The service no longer shows wallet ${subject.replace('wallet:', '')}; ` +
-      `by the ledger it holds ${amount}.`
+      `by the ledger it holds ${texts.amount && amount ? texts.amount(amount) : amount}.`
     );
   const [, contract, token] = subject.split(':');
   const name = `Token ${token} of contract ${contract}`;

@@ -248,7 +248,7 @@ function headLines({ id, period_from, period_to, hash, content }: Report): Line[
 function findingLines(listed: readonly Finding[], time?: (iso: string) => string): Line[] {
   const rows = listed.map((one) => ({
     ...one,
-    words: wordsOf(one, time),
+    words: wordsOf(one, time && { time }),
     evidence: jsonText(inOrder(one.evidence)),
   }));
   return linesOf(FINDINGS, rows);

@@ -4,7 +4,7 @@ import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { isId, uuidAt, uuidOf } from '../../kernel/ids.ts';
-import type { Outbox } from '../../outbox/outbox.ts';
+import { type Outbox, REMOVED_SHAPE, removedAtOf } from '../../outbox/outbox.ts';
 import type { attempt, delivery, deliveryDetail } from '../../resources/delivery/delivery.ts';
 import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
@@ -56,7 +56,9 @@ export function makeDeliveries({ db, peopleDb, clock, emit, wake }: DeliveriesDe
      * pending again and does not block its subject. @throws Failure `not_found`, `conflict`
      */
     async retryDelivery(id: string): Promise<Delivery> {
-      await getDelivery(id);
+      const { bodyRemovedAt } = await getDelivery(id);
+      if (bodyRemovedAt !== null)
+        throw new Failure('conflict', 'the body of its event was removed, so nothing can be sent');
       if (await peopleDb.begin((tx) => retry(tx, id, clock.now()))) {
         wake();
         return getDelivery(id);
@@ -199,7 +201,8 @@ export async function findDelivery(
 ): Promise<Detail | undefined> {
   const { pending, ended } = listedOf(db, now);
   const rows = await db.sql<Detail[]>`
-    select ${shown(db)}, tallyhook.event_body(e) as request_body
+    select ${shown(db)}, ${removedAtOf(db)} as body_removed_at,
+      case when e.shape <> ${REMOVED_SHAPE} then tallyhook.event_body(e) end as request_body
     from (
       select ${pending} from tallyhook.pending_deliveries where id = ${uuidOf(id)}
       union all

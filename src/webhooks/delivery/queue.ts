@@ -279,3 +279,29 @@ export async function cancelDeliveries(
     ${endGone(db, 'cancelled', now)}`;
   return cancelled.count;
 }
+
+/**
+ * Makes the next delivery of each of these subjects due now. To be called under the lock of the
+ * endpoint's health and after `storeResults`, as a separate statement, so that it sees deliveries
+ * that a concurrent claim has deferred.
+ */
+export async function makeNextDue(
+  tx: Tx,
+  blockers: readonly { endpointId: string; subject: string | null }[],
+  now: Instant,
+): Promise<void> {
+  const rows = blockers.flatMap(({ endpointId, subject }) =>
+    subject === null ? [] : [{ endpoint_id: uuidOf(endpointId), subject }],
+  );
+  if (rows.length === 0) return;
+  await tx.sql`
+    update tallyhook.pending_deliveries d
+    set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id uuid, subject text)
+    cross join lateral (
+      select n.id from tallyhook.pending_deliveries n
+      where n.endpoint_id = x.endpoint_id and n.subject = x.subject and not n.out_of_order
+        and n.attempts = 0
+      order by n.subject_seq limit 1) next
+    where d.id = next.id`;
+}

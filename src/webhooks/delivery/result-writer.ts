@@ -22,7 +22,7 @@ import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { ATTEMPT_RESULTS, type AttemptResult, evaluateAttempt } from './attempt-result.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
-import { type Job, planByIndex } from './queue.ts';
+import { type Job, makeNextDue, planByIndex } from './queue.ts';
 
 interface FinishedSend {
   job: Job;
@@ -343,32 +343,6 @@ async function releaseClaims(
     update tallyhook.pending_deliveries d set lease_until = null
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, fence int)
     where d.id = x.id and d.fence = x.fence`;
-}
-
-/**
- * Makes the next delivery of each of these subjects due now. To be called under the lock of the
- * endpoint's health and after `storeResults`, as a separate statement, so that it sees deliveries
- * that a concurrent claim has deferred.
- */
-async function makeNextDue(
-  tx: Tx,
-  blockers: readonly { endpointId: string; subject: string | null }[],
-  now: Instant,
-): Promise<void> {
-  const rows = blockers.flatMap(({ endpointId, subject }) =>
-    subject === null ? [] : [{ endpoint_id: uuidOf(endpointId), subject }],
-  );
-  if (rows.length === 0) return;
-  await tx.sql`
-    update tallyhook.pending_deliveries d
-    set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id uuid, subject text)
-    cross join lateral (
-      select n.id from tallyhook.pending_deliveries n
-      where n.endpoint_id = x.endpoint_id and n.subject = x.subject and not n.out_of_order
-        and n.attempts = 0
-      order by n.subject_seq limit 1) next
-    where d.id = next.id`;
 }
 
 /** Locks the endpoints' health rows in id order and reads them, by endpoint id. */

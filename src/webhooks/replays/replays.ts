@@ -9,6 +9,7 @@ import { columnsOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
+import { REMOVED_SHAPE } from '../../outbox/outbox.ts';
 import { COUNTED_MAX, type replay, type Which } from '../../resources/delivery/delivery.ts';
 import type { Row } from '../../resources/resource.ts';
 import { planByIndex, queueAgain, removeEnded } from '../delivery/queue.ts';
@@ -273,7 +274,7 @@ function eventsOf(
   limit: number,
 ) {
   return sql`
-    select recorded_at, id, type, subject, subject_seq from tallyhook.events
+    select recorded_at, id, type, subject, subject_seq, shape from tallyhook.events
     where (recorded_at, id) > (${isoText(replay.reached)}::timestamptz,
       ${replay.positionId === '' ? FIRST_UUID : uuidOf(replay.positionId)})
       and recorded_at < ${isoText(replay.until)}
@@ -287,6 +288,6 @@ function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
       tallyhook.delivery_id(e.id, p.id) as delivery_id
     from page e join tallyhook.endpoints p
       on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
-    where ${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
-      && ${types}::text[]`;
+    where e.shape <> ${REMOVED_SHAPE} and (${types.length === 0}
+      or array['*', e.type, split_part(e.type, '.', 1) || '.*'] && ${types}::text[])`;
 }

@@ -42,6 +42,17 @@ export const ENDS: Record<string, Line> = {
   chain: { grows: 'a batch', end: 'kept' },
   chained_rows: { grows: 'a batch and source of evidence', end: 'kept' },
   clock: { grows: 'one row', end: 'bounded' },
+  consumed_events: {
+    grows: 'an event that a consumer read, up to 1,000 each',
+    end: 'deleted',
+    by: 'its acknowledgement, a seek, or the end of the consumer',
+    churns: true,
+  },
+  consumers: {
+    grows: 'a consumer, up to 100 of an owner',
+    end: 'deleted',
+    by: 'the person who ends it',
+  },
   daemons: { grows: 'a start', end: 'deleted', by: 'housekeeping, a month after its end' },
   day_balances: { grows: 'an account that changed in a day', end: 'kept' },
   day_ends: { grows: 'a day with postings', end: 'kept' },

@@ -2,6 +2,8 @@
 import { search } from '../../../src/daemon/workers/search.ts';
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { acquireLease } from '../../../src/db/leases.ts';
+import { makeIds } from '../../../src/kernel/ids.ts';
+import { systemRandom } from '../../../src/kernel/random.ts';
 import { makeMetrics } from '../../../src/kernel/telemetry/metrics.ts';
 import { pruneAudit } from '../../../src/keys/audit.ts';
 import { listAccounts, listTransactions } from '../../../src/ledger/accounts.ts';
@@ -18,6 +20,7 @@ import { openingsOf } from '../../../src/ledger/openings.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
   listObservations,
+  listObservationsAround,
   listObservationsBefore,
   listUnprocessed,
   newestScan,
@@ -49,7 +52,15 @@ import { listSends } from '../../../src/operations/queue/sends.ts';
 import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/reported/reported.ts';
 import * as operations from '../../../src/operations/store.ts';
 import { applyTransitions, listTransitions } from '../../../src/operations/transitions.ts';
-import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
+import {
+  countUnnumbered,
+  findConsumerLag,
+  findTombstone,
+  makeConsumers,
+  readFeed,
+  sequence,
+} from '../../../src/outbox/outbox.ts';
+import { readAged, removeBodies } from '../../../src/outbox/removal.ts';
 import { feeVotes } from '../../../src/reconciler/drifts/fee-rule.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/resolution.ts';
 import {
@@ -72,13 +83,15 @@ import {
   listAttempts,
   listDeliveries,
 } from '../../../src/webhooks/delivery/deliveries.ts';
-import { claimDeliveries } from '../../../src/webhooks/delivery/queue.ts';
+import { claimDeliveries, planByIndex } from '../../../src/webhooks/delivery/queue.ts';
+import { cancelOf } from '../../../src/webhooks/delivery/removal.ts';
 import { storeResults } from '../../../src/webhooks/delivery/result-writer.ts';
 import {
   countAttemptMinutes,
   listAttemptActivity,
 } from '../../../src/webhooks/endpoints/attempt-minutes.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
+import { manualClock } from '../../harness/manual-clock.ts';
 import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';
 
@@ -101,6 +114,12 @@ const ACCOUNTS = USERS.map((addr) => `wallet:${addr}`);
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const NO_TYPES = { types: [], limit: 100 };
+const NEVER = new AbortController().signal;
+let pulls = 0;
+const consumersOf = (db: Db) => {
+  const clock = manualClock(NOW);
+  return makeConsumers({ db, clock, ids: makeIds(clock, systemRandom) });
+};
 const inTx =
   (work: (tx: Tx, known: Known) => Promise<unknown>): Read =>
   (db, known) =>
@@ -171,6 +190,32 @@ export const READS: Record<string, Read> = {
   'GET /api/events from the start': (db) => readFeed(db, { cursor: '', ...NO_TYPES }),
   '… from the middle of the feed': (db, { txLogNo }) =>
     readFeed(db, { cursor: `${txLogNo}`, ...NO_TYPES }),
+  'consumers: a pull': async (db, { txLogNo }) => {
+    const consumers = consumersOf(db);
+    const name = `c${pulls++}`;
+    const input = { name, eventTypes: ['*'], redeliverAfterS: 60, from: `${txLogNo}` };
+    const { id } = await consumers.createConsumer(input, 'ann');
+    const request = { waitMs: 0, nextEvent: async () => {}, aborted: NEVER };
+    await consumers.pull(id, { ...request, limit: 100 });
+  },
+  '… and how far each is behind': async (db) => {
+    const consumers = consumersOf(db);
+    await findConsumerLag(db);
+    for (const { id } of await consumers.listConsumers({ owner: 'ann', after: '', limit: 10 }))
+      await consumers.deleteConsumer(id);
+  },
+  'DELETE /api/events/{id}/body': inTx(async (tx, { eventId }) => {
+    await planByIndex(tx);
+    const event = await findTombstone(tx, eventId);
+    await cancelOf(tx, event ? await removeBodies(tx, [event], NOW) : [], NOW);
+  }),
+  'housekeeping: bodies by age': inTx(async (tx, { eventId, middleAt }) => {
+    await planByIndex(tx);
+    const after = { id: eventId.slice(4), recordedAt: middleAt };
+    const query = { types: ['operation.settled'], before: NOW, after, limit: 100 };
+    const { due } = await readAged(tx, query);
+    await cancelOf(tx, await removeBodies(tx, due, NOW), NOW);
+  }),
   'GET /api/deliveries': deliveries({}),
   '… of an endpoint': deliveries({ endpointId: ENDPOINT }),
   '… of an endpoint that none is for': deliveries({ endpointId: `${ENDPOINT.slice(0, -1)}9` }),
@@ -200,6 +245,7 @@ export const READS: Record<string, Read> = {
         before: { unchangedSince: middleAt, id: 'obs_1' },
         limit: 20,
       }),
+      listObservationsAround(db, `wallet:${USER}`, { from: middleAt, until: NOW, limit: 20 }),
     ]),
 
   'gateway: the pre-image': (db) => listLastRecords(db, ACCOUNTS),

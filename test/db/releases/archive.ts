@@ -88,6 +88,12 @@ export async function readFinance({ sql }: Pick<Db, 'sql'>): Promise<Record<stri
   return read;
 }
 
+/** A line of a view that an earlier program kept, without what depends on the present. */
+export function keptRow(view: string, line: string): Record<string, unknown> {
+  const row = Object.entries(JSON.parse(line) as Record<string, unknown>);
+  return Object.fromEntries(row.filter(([name]) => !FINANCE[view]?.includes(name)));
+}
+
 /** The views that are compared, with their columns that depend on the present. */
 const FINANCE: Record<string, string[]> = {
   accounts: [],
@@ -95,7 +101,7 @@ const FINANCE: Record<string, string[]> = {
   balances: [],
   'trial_balance()': [],
   operations: [],
-  drifts: ['age', 'bucket'],
+  drifts: ['age', 'bucket', 'bucket_order'],
   nft_movements: [],
   nft_holdings: [],
   reports: [],

@@ -1,10 +1,11 @@
 /**
  * `node test/db/releases/make.ts`, at a release: writes the database of this release, with the
- * migrations that made it, to `test/db/releases/<version>`. Commit it; the tests of every later
- * release begin with it.
+ * migrations that made it, and its catalogue of events to `test/db/releases/<version>`. Commit it;
+ * the tests of every later release begin with it.
  */
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { catalogue } from '../../../src/api/routes/delivery/events.ts';
 import { connect } from '../../../src/db/connect.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { archive, readFinance } from './archive.ts';
@@ -27,6 +28,8 @@ try {
   await writeFile(join(folder, 'rows.ndjson'), `${rows.join('\n')}\n`);
   await writeFile(join(folder, 'finance.json'), `${JSON.stringify(await readFinance(db))}\n`);
   await db.end();
+  const types = catalogue().map((each) => JSON.stringify(each));
+  await writeFile(join(folder, 'event-types.json'), `[\n${types.join(',\n')}\n]\n`);
   process.stdout.write(`${rows.length} rows in test/db/releases/${version}; commit them\n`);
 } finally {
   await server.close();

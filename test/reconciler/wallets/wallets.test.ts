@@ -74,6 +74,19 @@ describe('The opening of a wallet', () => {
   });
 });
 
+it('A changed status of a wallet is announced with the one before', async () => {
+  const addr = await rig.opened(100n);
+  rig.clock.advance(2_000);
+  await rig.put({ kind: 'wallet', addr }, 'seen', { addr, balance: 100n, status: 3 });
+  await rig.process();
+  const [, changed, ...others] = await rig.eventsOf(addr);
+  expect(others).toEqual([]);
+  expect(changed).toMatchObject({
+    type: 'wallet.status_changed',
+    data: { addr, previous: { status: 1 }, current: { balance: '100', status: 3 } },
+  });
+});
+
 describe('A drift', () => {
   it('A drift is suspected by one observation, opened by the next, and announced once', async () => {
     const addr = await rig.opened(100n);
@@ -173,6 +186,29 @@ describe('A drift', () => {
     await rig.observe(addr, 112n);
     expect(await rig.stateOf(other)).toBe('settled');
     expect(await rig.dueInMs({ kind: 'wallet', addr })).toBeGreaterThan(50_000);
+  });
+
+  it('An undecided write keeps what people decide by, of each wallet that was observed', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.give(addr, 40n);
+    await rig.lose(id);
+    const other = await rig.give(addr, 9n);
+    await rig.lose(other);
+    for (let i = 0; i < 14; i++) await rig.observe(addr, 145n, 60_000);
+    expect(await rig.stateOf(id)).toBe('undecided');
+    expect(await rig.operation(id)).toMatchObject({
+      evidence: {
+        wallets: [
+          {
+            wallet: addr.toLowerCase(),
+            balance: '145',
+            without_open: '100',
+            if_executed: '40',
+            others: [{ operation_id: other, if_executed: '9' }],
+          },
+        ],
+      },
+    });
   });
 
   it('A drift beside an unknown write has bounds until the write is undecided', async () => {

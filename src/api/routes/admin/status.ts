@@ -12,7 +12,7 @@ import {
   type Pricing,
 } from '../../../observer/observer.ts';
 import { countOpen, countProposed, findFreeze } from '../../../operations/operations.ts';
-import { countUnnumbered } from '../../../outbox/outbox.ts';
+import { type ConsumerLag, countUnnumbered, findConsumerLag } from '../../../outbox/outbox.ts';
 import {
   countEnded,
   countOpenDrifts,
@@ -141,7 +141,16 @@ async function readWork(tx: Tx, now: Instant, staleAfterMs: number) {
       countFailing(tx),
       countExhausted(tx, COUNT_MAX),
     ]);
-  const { stages, operations, drifts, vanished, driftMedianS, quarantined, staleWallets } = counts;
+  const {
+    stages,
+    operations,
+    drifts,
+    vanished,
+    driftMedianS,
+    quarantined,
+    staleWallets,
+    consumers,
+  } = counts;
   const oldestOf = (state: string) =>
     operations.find((open) => open.state === state)?.oldestAt ?? null;
   return {
@@ -161,6 +170,7 @@ async function readWork(tx: Tx, now: Instant, staleAfterMs: number) {
       outcomesProposed,
     },
     webhooks: { endpointsFailing, deliveriesExhausted },
+    consumers,
     periods,
     driftResolutionMedianS: driftMedianS,
     quarantined: {
@@ -187,6 +197,7 @@ export interface Counts {
   quarantined: Record<QuarantineKind, number>;
   staleWallets: number;
   vanished: { count: number; oldestAt: Instant | null };
+  consumers: ConsumerLag;
 }
 
 /** @param staleAfterMs age at which the newest observation of a wallet is stale */
@@ -196,7 +207,7 @@ export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<
 
 /** As `readCounts`, inside the caller's snapshot; the statements are pipelined. */
 async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promise<Counts> {
-  const [operations, drifts, ended, quarantined, staleWallets, vanished, ...backlogs] =
+  const [operations, drifts, ended, quarantined, staleWallets, vanished, consumers, ...backlogs] =
     await Promise.all([
       countOpen(tx, COUNT_MAX),
       countOpenDrifts(tx, COUNT_MAX),
@@ -204,6 +215,7 @@ async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promise<Coun
       countQuarantined(tx, COUNT_MAX),
       countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
       countVanished(tx, COUNT_MAX),
+      findConsumerLag(tx),
       countUnposted(tx, COUNT_MAX),
       countBacklog(tx, now, COUNT_MAX),
       countUnnumbered(tx, COUNT_MAX),
@@ -219,7 +231,8 @@ async function countIn(tx: Tx, now: Instant, staleAfterMs: number): Promise<Coun
     { stage: 'webhooks' as const, ...webhooks },
   ];
   const { medianS: driftMedianS } = ended;
-  return { stages, operations, drifts, driftMedianS, quarantined, staleWallets, vanished };
+  const work = { stages, operations, drifts, driftMedianS, quarantined, staleWallets, vanished };
+  return { ...work, consumers };
 }
 
 /** Runs `load` once at a time; a call gets the result of a run that began after it. */

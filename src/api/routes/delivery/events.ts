@@ -10,14 +10,20 @@ import { monotonicMs } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
 import { cursorBefore, type FeedPage, findEvent, makeTail } from '../../../outbox/outbox.ts';
-import { bodyOf, event, eventTypes, exampleOfEvent } from '../../../resources/delivery/event.ts';
+import {
+  bodyOf,
+  event,
+  eventTypes,
+  exampleOfEvent,
+  removedBody,
+} from '../../../resources/delivery/event.ts';
 import { EVENT_TYPES, EVENTS, isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { IDLE_MS, streamHeaders } from '../../http/line-stream.ts';
 import { paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
-import { schemaOf } from '../../http/schemas.ts';
+import { idInput, schemaOf } from '../../http/schemas.ts';
 
 const TYPES_MAX = 50;
 
@@ -78,7 +84,7 @@ const base = { method: 'get', tag: 'events', scope: 'read' } as const;
 
 export function addEvents(
   router: Router,
-  deps: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
+  deps: Pick<ApiDeps, 'db' | 'webhooks' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
 ): void {
   const tail = makeTail(deps);
   router.raw({
@@ -133,22 +139,44 @@ export function addEvents(
       return reply(c, body);
     },
   });
-  const data = EVENT_TYPES.map((type) => {
-    const { description } = EVENTS[type];
-    const body = schemaOf({ fields: bodyOf(type) });
-    router.webhook(type, description, body);
-    const schema = z.toJSONSchema(body) as Json;
-    return { type, description, schema, example: exampleOfEvent(type) };
+  router.answer({
+    ...base,
+    method: 'delete',
+    path: '/api/events/{id}/body',
+    scope: 'admin',
+    summary: 'Remove the body of an event for good',
+    description:
+      'The event keeps its id, type, time and numbers; its `data` are `body_removed_at`, ' +
+      '`body_sha256` and `subject_seq` from then on, here, in the feed and for consumers. ' +
+      'Deliveries that still wait for it are cancelled, and a replay sends it no more. What was ' +
+      'sent before is with its receivers.',
+    request: z.object({ params: z.object({ id: idInput('evt') }) }),
+    response: 'What is left of it',
+    answer: removedBody,
+    handle: ({ params: { id } }) => deps.webhooks.removeBody(id),
   });
+  const data = catalogue();
+  for (const { type, description, since, example } of data)
+    router.webhook(type, description, schemaOf({ fields: bodyOf(type) }), { since, example });
   router.add({
     ...base,
     path: '/api/event-types',
-    summary: 'List event types with a description, a JSON Schema and an example',
+    summary: 'List event types with their first version, a JSON Schema and an example',
     request: z.object({}),
     response: 'All event types',
     ownOnly: true,
     schema: schemaOf(eventTypes),
     handle: () => ({ data }),
+  });
+}
+
+/** What receivers may rely on: every type of event with the schema of its body. */
+export function catalogue() {
+  return EVENT_TYPES.map((type) => {
+    const { description, since } = EVENTS[type];
+    // As what is read: further members are allowed.
+    const schema = z.toJSONSchema(schemaOf({ fields: bodyOf(type) }), { io: 'input' }) as Json;
+    return { type, description, since, schema, example: exampleOfEvent(type) };
   });
 }
 

@@ -10,7 +10,7 @@ import { Failure } from '../../../kernel/errors.ts';
 import { membersOf } from '../../../kernel/json.ts';
 import { listMovementsOf, listTransactions } from '../../../ledger/ledger.ts';
 import {
-  listObservationsBefore,
+  listObservationsAround,
   type StoredObservation,
   targetName,
 } from '../../../observer/observer.ts';
@@ -68,7 +68,7 @@ export function addTimeline(
   });
 }
 
-/** Of every target: the last observation before the send, and what came until it settled. */
+/** Of every target: the last observation before the send, and the first ones until it settled. */
 async function observationsOf(
   db: Db,
   operation: Operation,
@@ -76,18 +76,12 @@ async function observationsOf(
 ): Promise<StoredObservation[]> {
   const { sentAt, effectiveAt, recordedAt, settledAt } = operation;
   const from = sentAt ?? effectiveAt ?? recordedAt;
-  const before = { unchangedSince: (settledAt ?? now) + 1, id: '' };
+  const span = { from, until: settledAt ?? now, limit: PART_MAX };
   const targets = await targetsOf(db, operation);
   const series = await Promise.all(
-    targets.map((target) => listObservationsBefore(db, target, { before, limit: PART_MAX })),
+    targets.map((target) => listObservationsAround(db, target, span)),
   );
-  return series
-    .flatMap((rows) => {
-      const since = rows.filter(({ endedAt }) => endedAt >= from);
-      const last = rows.find(({ endedAt }) => endedAt < from);
-      return last ? [last, ...since] : since;
-    })
-    .sort((a, b) => a.endedAt - b.endedAt);
+  return series.flat().sort((a, b) => a.endedAt - b.endedAt);
 }
 
 async function targetsOf(db: Db, operation: Operation): Promise<string[]> {

@@ -30,6 +30,12 @@ let session: Session | undefined;
 /** A subscriber that came by a portal link sees only endpoints. */
 export const isSubscriber = (): boolean => session?.scopes.join() === 'portal';
 export const sessionOf = (): Session | undefined => session;
+export const isOwn = (owner: string | null): boolean => owner === session?.owner;
+
+/** Whether the key may do what needs one of these scopes; subscribers see only what they may do. */
+export function may(...scopes: string[]): boolean {
+  return isSubscriber() || ['admin', ...scopes].some((one) => session?.scopes.includes(one));
+}
 
 /** Asks who is signed in, and shows the address that was asked for before a sign-in. */
 export async function loadSession(): Promise<void> {

@@ -1,5 +1,5 @@
 /** Orders to the API: a button that opens a form, says what will happen, and shows a refusal. */
-import { type Problem, problemOf } from './api.ts';
+import { isOwn, may, type Problem, problemOf } from './api.ts';
 import { html, useEffect, useRef, useState } from './html.ts';
 
 export interface Field {
@@ -39,6 +39,10 @@ interface OrderProps {
   /** danger: it moves money or cannot be taken back. */
   kind?: 'plain' | 'danger' | 'quiet';
   disabled?: boolean;
+  /** Scopes of which the key must have one; without one the button says so. */
+  needs?: readonly string[];
+  /** Who proposed what this approves. Their own proposal waits for another owner. */
+  proposedBy?: string | undefined;
   /** Carries the order out. @throws Problem, which is shown */
   order: (values: Values) => Promise<unknown>;
   /** Called after it was carried out. */
@@ -65,6 +69,8 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
     event.preventDefault();
     setWarned(true);
   };
+  const why = refusalOf(props);
+  if (why) return html`<${Refused} label=${label} why=${why} />`;
   return html`<button
       type="button"
       class=${kind}
@@ -100,6 +106,23 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
         />
       </dialog>`
     }`;
+}
+
+/** Why the one who is signed in cannot give an order. */
+function refusalOf({ needs = ['manage'], proposedBy }: Pick<OrderProps, 'needs' | 'proposedBy'>) {
+  if (!may(...needs)) return `It needs a key with the scope ${needs.join(' or ') || 'admin'}.`;
+  if (proposedBy !== undefined && isOwn(proposedBy)) return 'It waits for another owner.';
+  return undefined;
+}
+
+/** A button that cannot be pressed; who comes to it is told why. */
+function Refused({ label, why }: { label: string; why: string }) {
+  return html`<span class="refused">
+    <button type="button" class="quiet" aria-disabled="true" aria-description=${why} title=${why}>
+      ${label}
+    </button>
+    <span class="why" aria-hidden="true">${why}</span>
+  </span>`;
 }
 
 /** What the fields of a form hold. */

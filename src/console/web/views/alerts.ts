@@ -3,21 +3,29 @@ import type { alert } from '../../../resources/admin/alert.ts';
 import { cellText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { type Page, useData } from '../kit/api.ts';
-import { Card, Time } from '../kit/elements.ts';
-import { amountText, durationText, shortText } from '../kit/format.ts';
+import { Card, Pill, Time, WalletLink } from '../kit/elements.ts';
+import { amountText, durationText, shortText, signedText } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 
 type Alert = Shown<typeof alert>;
 
+const SHOWN_MAX = 100;
+
+/** Newest first; those of one rule about one wallet in one line. */
 export function AlertsCard() {
-  const { data } = useData<Page<Alert>>('/api/alerts?limit=20', 10_000);
+  const { data } = useData<Page<Alert>>(`/api/alerts?limit=${SHOWN_MAX}`, 10_000);
   if (!data || data.data.length === 0) return null;
+  const newest = data.data.toSorted((a, b) => b.raised_at.localeCompare(a.raised_at));
+  const groups = Map.groupBy(newest, ({ rule, detail }) => `${rule} ${detail.addr ?? ''}`);
   return html`<${Card} tone="bad" title="Alerts">
     <ul class="timeline">
-      ${data.data.map(
-        (alert) => html`<li key=${alert.id}>
-          <${Time} at=${alert.raised_at} />
-          <span>${sentenceOf(alert)}</span>
+      ${[...groups].map(
+        ([of, [alert, ...older]]) => html`<li key=${of}>
+          <${Time} at=${alert?.raised_at} />
+          <span>
+            ${alert && sentenceOf(alert)}
+            ${older.length > 0 && html` <${Pill}>and ${older.length} more like it<//>`}
+          </span>
         </li>`,
       )}
     </ul>
@@ -30,7 +38,16 @@ function sentenceOf({ rule, detail }: Alert): unknown {
   const operation = detail.operation_id
     ? html`<a href=${`/operations/${text('operation_id')}`}>${shortText(text('operation_id'))}</a>`
     : 'An operation';
+  const wallet = html`wallet <${WalletLink} addr=${text('addr')} />`;
+  const than = (name: string) => amountText(text(name));
   switch (detail.kind ?? rule) {
+    case 'wallet_below':
+      return html`${rule}: ${wallet} holds ${than('amount')}, less than ${than('limit')}.`;
+    case 'wallet_above':
+      return html`${rule}: ${wallet} holds ${than('amount')}, more than ${than('limit')}.`;
+    case 'drift_above':
+      return html`${rule}: <a href=${`/drifts/${text('drift_id')}`}>a drift</a> of
+        ${' '}${signedText(text('amount'))} on ${wallet}, more than ${than('limit')}.`;
     case 'observer.late':
       return 'Wallets or tokens are not polled as often as promised.';
     case 'operation.stuck':
@@ -39,9 +56,7 @@ function sentenceOf({ rule, detail }: Alert): unknown {
       return html`Balances show that fees are ${text('observed').replace('_', ' ')}, first with
         ${' '}${operation}: change the setting ledger.fee_mode.`;
     case 'wallet.vanished':
-      return html`The service no longer shows wallet
-        ${' '}<a href=${`/wallets/${text('addr')}`}>${shortText(text('addr'))}</a>, of which the
-        ledger holds a balance.`;
+      return html`The service no longer shows ${wallet}, of which the ledger holds a balance.`;
     case 'unknown_older':
       return html`${operation} has had an unknown outcome for too long (${rule}).`;
     default:

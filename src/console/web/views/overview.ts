@@ -155,6 +155,7 @@ export default function Overview(_: ViewProps) {
 function Freeze({ freeze, done }: { freeze: object | null; done: () => void }) {
   if (freeze)
     return html`<${Order}
+    needs=${[]}
       label="Allow writes again"
       text="Writes of apps are accepted again, and queued ones are sent."
       fields=${[REASON]}
@@ -162,6 +163,7 @@ function Freeze({ freeze, done }: { freeze: object | null; done: () => void }) {
       done=${done}
     />`;
   return html`<${Order}
+    needs=${[]}
     label="Freeze writes"
     kind="danger"
     text="No write of any app is accepted or sent until it is released. Reads, polls, webhooks and

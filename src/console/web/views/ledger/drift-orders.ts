@@ -13,6 +13,8 @@ import { type Drift, readersTexts } from './drift-words.ts';
 
 type Results = Shown<typeof driftResults>;
 
+export const DECIDE = ['decide'] as const;
+
 /** As many as the API takes in one request. */
 const AT_ONCE = 200;
 
@@ -48,6 +50,7 @@ export function Assign({ drifts, done }: OrderProps) {
     },
   ];
   return html`<${Order}
+    needs=${DECIDE}
     label="Assign"
     kind="quiet"
     text="Says who looks into it. The drift stays open."
@@ -78,6 +81,7 @@ const PROPOSE: Record<'book' | 'dismiss', [label: string, text: string]> = {
 export function Propose({ drifts, kind, done }: OrderProps & { kind: 'book' | 'dismiss' }) {
   const [label, text] = PROPOSE[kind];
   return html`<${Order}
+    needs=${DECIDE}
     label=${label}
     kind="quiet"
     text=${text}
@@ -107,10 +111,12 @@ export function Approve({ drifts, done }: OrderProps) {
     : 'Each proposal is carried out: bookings and linked operations are posted to the ledger.';
   const expected = isOne ? { n: only.proposal?.n, proposal: kind } : {};
   return html`<${Order}
+    needs=${DECIDE}
     label=${isOne ? `Approve: ${kind}` : `Approve ${waiting.length} proposals`}
     kind="danger"
     text=${`${text} The owner who proposed it cannot approve it.`}
     disabled=${waiting.length === 0}
+    proposedBy=${isOne ? only.proposal?.proposed_by : undefined}
     order=${() => forEach('approve', waiting, expected)}
     done=${done}
   />`;
@@ -158,6 +164,7 @@ function linkColumn(drift: Drift, done: () => void) {
   };
   function linkOrder({ id }: Operation) {
     return html`<${Order}
+    needs=${DECIDE}
       label="Propose to link"
       kind="quiet"
       text=${html`Nothing changes until another owner approves. Then

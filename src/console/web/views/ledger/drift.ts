@@ -24,7 +24,7 @@ import {
 import { instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
-import { Approve, Assign, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
+import { Approve, Assign, DECIDE, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
 import { actionText, evidenceTexts, ProposalText, readersTexts, Sentence } from './drift-words.ts';
 
 type DriftDetail = Shown<typeof driftDetail>;
@@ -145,6 +145,7 @@ function Prepared({ drift, path, done }: DecideProps) {
   const { operation_id: operation } = prepared;
   const isOther = prepared.drift_id !== drift.id;
   return html`<${Order}
+    needs=${DECIDE}
     label="Propose what fits the cause"
     text=${html`Proposes to <${ProposalText} kind="link" operation=${operation} />${
       isOther && ', for the earlier drift of this wallet that was booked'

@@ -11,6 +11,7 @@ import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { ClosePeriod, subjectOf } from './close.ts';
+import { DECIDE } from './drift-orders.ts';
 import { periodText } from './reports.ts';
 
 type Period = Shown<typeof period>;
@@ -122,9 +123,11 @@ interface PeriodOrder {
 function Sign({ period, done }: PeriodOrder) {
   const { id, period_from: from, period_to: to, closed_by: by } = period;
   return html`<${Order}
+    needs=${DECIDE}
     label="Sign"
     text=${`You confirm the report of ${periodText(from, to)} with what is signed off in it. The
       owner who closed it (${by}) cannot sign it.`}
+    proposedBy=${by}
     order=${() => call('POST', `/api/periods/${id}/sign`)}
     done=${done}
   />`;
@@ -139,9 +142,11 @@ function Approve({ period, done }: PeriodOrder) {
   const { id, period_from: from, period_to: to, reopen_proposed_by: by, reopen_reason } = period;
   const { reopen_proposal: n } = period;
   return html`<${Order}
+    needs=${DECIDE}
     label="Approve reopening"
     text=${`The signed close of ${periodText(from, to)} is then no longer in force
       (reason: ${reopen_reason}). The owner who proposed it (${by}) cannot approve it.`}
+    proposedBy=${by}
     order=${() => call('POST', `/api/periods/${id}/approve`, { n })}
     done=${done}
   />`;
@@ -151,6 +156,7 @@ function Reopen({ period, done }: PeriodOrder) {
   const { id, state, period_from: from, period_to: to } = period;
   const second = state === 'signed' ? ' It was signed, so another owner has to approve this.' : '';
   return html`<${Order}
+    needs=${DECIDE}
     label=${state === 'signed' ? 'Propose to reopen' : 'Reopen'}
     kind="quiet"
     text=${`The close of ${periodText(from, to)} is no longer in force: the period has to be closed

@@ -9,9 +9,9 @@ import {
 import type { Shown } from '../../../../resources/resource.ts';
 import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
 import { Card, Code, Facts, Failed, Loading, Pending, Time, View } from '../../kit/elements.ts';
-import { html, useEffect, useState } from '../../kit/html.ts';
+import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
-import { periodText, type Report, Verdict } from './reports.ts';
+import { periodText, type Report } from './reports.ts';
 
 export default function ReportView({ ids: [id = ''] }: ViewProps) {
   const path = `/api/reports/${encodeURIComponent(id)}`;
@@ -19,7 +19,7 @@ export default function ReportView({ ids: [id = ''] }: ViewProps) {
   const files = useData<Shown<typeof reportFiles>>(`${path}/files`).data?.data ?? [];
   if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
-    title=${html`Report <${Verdict} of=${data} />`}
+    title="Report"
     lead=${periodText(data.period_from, data.period_to)}
     actions=${html`<${Downloads} path=${path} id=${id} />`}
   >
@@ -42,10 +42,14 @@ export default function ReportView({ ids: [id = ''] }: ViewProps) {
 const fileText = ({ format, path, problem }: Shown<typeof reportFiles>['data'][number]) =>
   html`<div>${path ?? `${format}: ${problem ?? 'not yet written'}`}</div>`;
 
-/** The document in a frame without scripts, forms or an origin of its own; a link may leave it. */
+/** The document with its own style sheet, as a part of the page, so that it is printed whole. */
 function Rendered({ path }: { path: string }) {
   const [page, setPage] = useState<string | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (page !== undefined && place.current) showIn(place.current, page);
+  }, [page]);
   const load = () => {
     send('GET', `${path}?format=html`)
       .then((answer) => answer.text())
@@ -54,15 +58,21 @@ function Rendered({ path }: { path: string }) {
   useEffect(load, [path]);
   if (problem) return html`<${Failed} problem=${problem} retry=${load} />`;
   if (page === undefined) return html`<${Loading} />`;
-  return html`<iframe
-    class="report"
-    sandbox="allow-top-navigation-by-user-activation"
-    srcdoc=${page}
-    title="The report"
-  ></iframe>`;
+  return html`<div class="report-page" ref=${place}></div>`;
 }
 
-/** Files are fetched with the key of this tab, which a link cannot send. */
+/** What is parsed this way runs no script; the policy of the page allows no handler. */
+function showIn(place: HTMLElement, page: string): void {
+  const [before, style = '', after] = page.split(/<\/?style>/);
+  const parsed = new DOMParser().parseFromString(`${before}${after}`, 'text/html');
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(style);
+  const root = place.shadowRoot ?? place.attachShadow({ mode: 'open' });
+  root.adoptedStyleSheets = [sheet];
+  root.replaceChildren(...parsed.body.children);
+}
+
+/** Files are fetched because a link shows no problem. */
 function Downloads({ path, id }: { path: string; id: string }) {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const save = async (format: ReportFormat) => {

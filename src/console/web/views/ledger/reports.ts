@@ -65,6 +65,7 @@ export default function Reports(_: ViewProps) {
     actions=${
       calendar &&
       html`<${Order}
+        needs=${['manage', 'decide']}
         label="Make a report"
         text="Computes the reconciliation of the period from what is known now, and stores it."
         fields=${fieldsOf(calendar)}

@@ -37,7 +37,7 @@ export default function OperationView({ ids }: ViewProps) {
       <${Card} title="What happened"><${Timeline} operation=${data} path=${path} /><//>
     </div>
     <${Card} title="Evidence">
-      ${evidenceWords(data.state, data.evidence).map((text) => html`<p>${text}</p>`)}
+      ${evidenceWords(data).map((text) => html`<p>${text}</p>`)}
       <details>
         <summary>All of it, as stored</summary>
         <pre>${storedText(data)}</pre>
@@ -99,6 +99,7 @@ function Actions({
     return html`<${Card} tone="warn" title="It waits to be sent">
       <p>The operation is sent before it expires, unless it is cancelled.</p>
       <${Order}
+        needs=${['gateway']}
         label="Cancel the operation"
         kind="danger"
         text="It is not sent any more. Its idempotency key stays used."
@@ -114,6 +115,7 @@ function Actions({
   const approve = () =>
     call('POST', `${path}/approve`, { n: waiting?.n, outcome: waiting?.outcome });
   const propose = (outcome: string) => html`<${Order}
+    needs=${['decide']}
     label=${`Propose: ${wordsOf(outcome)}`}
     kind="quiet"
     text="Nothing changes until another owner approves. Say where the outcome can be verified."
@@ -128,7 +130,9 @@ function Actions({
     <p>
       ${
         state === 'undecided'
-          ? 'The evidence decides nothing. Look it up at the service, then propose the outcome.'
+          ? 'The evidence decides nothing. Look it up at the service, then propose the outcome. ' +
+            'Executed posts its amounts in the ledger, not executed posts nothing; what a wallet ' +
+            'then holds beyond its ledger is recorded as a drift.'
           : 'If the service shows another outcome for certain, propose that one.'
       }
     </p>
@@ -137,6 +141,8 @@ function Actions({
       html`<p class="notice warn">
         ${waiting.proposed_by} proposed “${wordsOf(waiting.outcome)}”: ${waiting.reason}
         <${Order}
+          needs=${['decide']}
+          proposedBy=${waiting.proposed_by}
           label=${`Approve: ${wordsOf(waiting.outcome)}`}
           kind="danger"
           text="The ledger is posted accordingly, and subscribers get an event. Another owner

@@ -75,6 +75,7 @@ export default function Keys(_: ViewProps) {
     setSecret(made.key);
   };
   const actions = html`<${Order}
+    needs=${[]}
     label="Create a key"
     text="Give each app and each person a key of its own. It is shown once."
     fields=${FIELDS}
@@ -155,6 +156,7 @@ function revocation(done: () => void) {
     of: (key: Key) =>
       stateOf(key) === 'valid' &&
       html`<${Order}
+    needs=${[]}
         label="Revoke"
         kind="danger"
         text=${html`Every daemon refuses <b>${key.name}</b> of <b>${key.owner}</b> within one

@@ -71,6 +71,7 @@ function releaseColumn(done: () => void) {
   return {
     head: 'Action',
     of: ({ kind, id, reason }: Quarantined) => html`<${Order}
+    needs=${[]}
       label="Release"
       kind="danger"
       text=${html`${kind === 'observation' ? 'It is processed' : 'The ledger posts it'} as it is,

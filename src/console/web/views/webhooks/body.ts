@@ -50,6 +50,7 @@ export function EventFacts({ event }: { event: EventBody }) {
 /** One line that says what happened. */
 export function summaryOf({ type, data }: EventBody): string {
   const text = (name: string) => (data[name] == null ? '' : String(data[name]));
+  if (text('body_removed_at')) return 'its body was removed';
   const group = type.split('.')[0];
   if (group === 'operation') {
     const token = text('contract_id') && `token ${text('contract_id')}/${text('token_id')}`;

@@ -95,7 +95,10 @@ function dueText(at: string) {
 
 /** What every attempt sends. The signature is new each time, because it covers the time. */
 function Request({ delivery }: { delivery: Detail }) {
-  const { request_body: text, event_id: event } = delivery;
+  const { request_body: text, event_id: event, body_removed_at: removedAt } = delivery;
+  const why = removedAt
+    ? html`The body of the event was removed <${Time} at=${removedAt} />.`
+    : 'The event is older than its retention period.';
   const headers = [
     ['webhook-id', html`<code>${event}</code>`],
     ['webhook-timestamp', 'the time of the attempt'],
@@ -107,7 +110,7 @@ function Request({ delivery }: { delivery: Detail }) {
     <h3>Body</h3>
     ${
       text === null
-        ? html`<p class="empty">The event is older than its retention period.</p>`
+        ? html`<p class="empty">${why}</p>`
         : html`<${EventFacts} event=${JSON.parse(text) as EventBody} />`
     }
   <//>`;
