@@ -14,6 +14,7 @@ import { addActivity } from './routes/admin/activity.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
 import { addOperating } from './routes/admin/operating.ts';
+import { addPortalLinks } from './routes/admin/portal-links.ts';
 import { addStatus } from './routes/admin/status.ts';
 import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
@@ -62,10 +63,10 @@ const aboutApi = (basePath: string) => ({
  * that belongs to a role of others is refused.
  */
 export function makeApi(deps: ApiDeps): Api {
-  const { keys, audit, log, bodyBytesMax, monotonic, roles, trusted, basePath } = deps;
+  const { keys, sessions, audit, log, bodyBytesMax, monotonic, roles, trusted, basePath } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
-  const router = makeRouter({ app, keys, audit, log, bodyBytesMax, monotonic, trusted });
+  const router = makeRouter({ app, keys, sessions, audit, log, bodyBytesMax, monotonic, trusted });
   addHealth(router, deps);
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');
@@ -132,4 +133,5 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addReports(router, { reports });
   addPeriods(router, { db, periods, wake });
   addKeys(router, deps);
+  addPortalLinks(router, deps);
 }

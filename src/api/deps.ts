@@ -9,7 +9,7 @@ import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/telemetry/metrics.ts';
 import type { Wake } from '../kernel/workers.ts';
-import type { Audit, Keys } from '../keys/keys.ts';
+import type { Audit, Keys, Sessions } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Drifts } from '../reconciler/reconciler.ts';
@@ -26,6 +26,7 @@ export interface ApiDeps {
   log: Log;
   metrics: Metrics;
   keys: Keys;
+  sessions: Sessions;
   audit: Audit;
   operations: Pick<Operations, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
   decisions: Decisions;

@@ -1,7 +1,7 @@
 /**
- * The console: one page whose modules the browser loads from here and which calls the API with a
- * key that the reader enters and that stays in the tab. Nothing is loaded from another origin, and
- * the content security policy allows nothing else.
+ * The console: one page whose modules the browser loads from here and which calls the API with the
+ * session of the reader. Nothing is loaded from another origin, and the content security policy
+ * allows nothing else.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
@@ -9,6 +9,7 @@ import { type Asset, findAssets } from './assets.ts';
 import { importMapOf, shellOf } from './shell.ts';
 import { makeSignIn, type SignInDeps } from './sign-in.ts';
 
+export { makeSessionRoutes } from './session.ts';
 export type { SignInSettings } from './sign-in.ts';
 
 /** The first segments of the page's own paths; `web/pages.ts` shows what belongs to each. */
@@ -28,6 +29,7 @@ const PAGES = [
   'settings',
   'quarantine',
   'audit',
+  'portal',
 ];
 
 export interface ConsoleDeps {

@@ -1,20 +1,21 @@
 /**
  * Sign-in of people by OpenID Connect: the authorization code flow with PKCE (RFC 7636). It ends in
- * an ordinary key of the person, with an expiry, which the page keeps for its tab; so two persons
- * are two owners, and every decision and audit entry names them.
+ * a session of an ordinary key of the person, with an expiry; so two persons are two owners, and
+ * every decision and audit entry names them.
  */
 import { Hono } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import * as client from 'openid-client';
 import { isUnavailable, logOutage } from '../db/sqlstate.ts';
-import type { Clock } from '../kernel/clock.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { incomingOf, type TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
-import type { Audit, Keys } from '../keys/keys.ts';
+import type { Audit, Keys, Sessions } from '../keys/keys.ts';
 import type { Scope } from '../resources/admin/key.ts';
 import { tlsFaultOf } from '../resources/faults.ts';
 import { type Claims, personOf, type SignInRule } from './person.ts';
+import { keepSession } from './session.ts';
 
 export interface SignInSettings extends SignInRule {
   issuer: string;
@@ -30,6 +31,7 @@ export interface SignInSettings extends SignInRule {
 export interface SignInDeps {
   settings: SignInSettings;
   keys: Pick<Keys, 'create'>;
+  sessions: Pick<Sessions, 'begin'>;
   audit: Pick<Audit, 'begin' | 'end'>;
   clock: Clock;
   log: Log;
@@ -108,8 +110,10 @@ export function makeSignIn(deps: SignInDeps): Hono {
       const claims = await claimsOf(await discover(), answer, pending);
       const incoming = incomingOf(c);
       const address = incoming && deps.trusted.addressOf(incoming);
-      const key = await createKey(deps, claims, address);
-      return c.body(page({ key, to: pending.to }), 200, secret);
+      const { secret: key, expiresAt } = await createKey(deps, claims, address);
+      keepSession(deps, c, deps.sessions.begin(key, expiresAt).cookie);
+      // A redirect of the issuer comes from another site, from which the cookie is not sent.
+      return c.body(page({ to: pending.to }), 200, secret);
     } catch (err) {
       if (isUnavailable(err)) {
         logOutage(log, err);
@@ -178,7 +182,7 @@ async function createKey(
   deps: SignInDeps,
   claims: Claims,
   address: string | undefined,
-): Promise<string> {
+): Promise<{ secret: string; expiresAt: Instant }> {
   const { settings, keys, audit, clock } = deps;
   const { owner, scopes } = personOf(claims, settings);
   const expiresAt = clock.now() + settings.keyMs;
@@ -192,7 +196,7 @@ async function createKey(
     detail,
   };
   await audit.end(await audit.begin(entry), 'done');
-  return made.secret;
+  return { secret: made.secret, expiresAt };
 }
 
 /** A path of this origin to come back to. */

@@ -3,7 +3,7 @@
  * one its deps. No work starts before `schedule.start()`.
  */
 import { makeApi, readReport } from '../api/api.ts';
-import { makeConsole } from '../console/console.ts';
+import { makeConsole, makeSessionRoutes } from '../console/console.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
@@ -15,7 +15,7 @@ import { systemRandom } from '../kernel/random.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import { makeMetrics, measurePools } from '../kernel/telemetry/metrics.ts';
 import type { Wake } from '../kernel/workers.ts';
-import { makeAudit, makeKeys } from '../keys/keys.ts';
+import { makeAudit, makeKeys, makeSessions } from '../keys/keys.ts';
 import { listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
 import {
   addWallets,
@@ -103,6 +103,8 @@ export async function build(config: Config, database: Database, service: Service
   const leaving = new AbortController();
   const stopping = new AbortController();
   const audit = makeAudit({ db: peopleDb, clock });
+  const { encryption } = base;
+  const sessions = makeSessions({ clock, encryption, random: systemRandom });
   const api = makeApi({
     ...stages,
     db: peopleDb,
@@ -110,6 +112,7 @@ export async function build(config: Config, database: Database, service: Service
     log,
     metrics,
     keys,
+    sessions,
     upstream,
     wake,
     delivery,
@@ -127,21 +130,17 @@ export async function build(config: Config, database: Database, service: Service
     trusted: base.trusted,
   });
   const signIn = signInSettings(config);
-  const { encryption, heartbeat } = base;
+  const { heartbeat } = base;
+  const people = { keys, sessions, trusted: base.trusted };
   const page = makeConsole({
     styles: [PAGE_STYLE],
     basePath: config.http.base_path,
-    signIn: signIn && {
-      settings: signIn,
-      keys,
-      audit,
-      clock,
-      log,
-      encryption,
-      trusted: base.trusted,
-    },
+    signIn: signIn && { settings: signIn, ...people, audit, clock, log, encryption },
   });
-  if (config.daemon.roles.includes('api')) api.route('/', page);
+  if (config.daemon.roles.includes('api')) {
+    api.route('/', makeSessionRoutes({ ...people, basePath: config.http.base_path }));
+    api.route('/', page);
+  }
   const { operations } = stages;
   return {
     daemon,

@@ -19,6 +19,13 @@ import { keys } from './tables.ts';
 export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 export { type Audit, type AuditEntry, makeAudit, pruneAudit } from './audit.ts';
 export { checkLimits, dayLimitOf, keyLimitsSchema } from './limits.ts';
+export {
+  CSRF_HEADER,
+  makeSessions,
+  SESSION_COOKIE,
+  type Session,
+  type Sessions,
+} from './sessions.ts';
 
 type Key = Row<typeof key>;
 
@@ -29,6 +36,8 @@ export interface Caller {
   scopes: readonly Scope[];
   /** Absent: no limits. */
   limits?: KeyLimits | undefined;
+  /** Absent or null: it does not expire. */
+  expiresAt?: Instant | null;
 }
 
 export interface Keys {
@@ -173,8 +182,8 @@ async function knownOwner({ sql }: Db, owner: string): Promise<string> {
 }
 
 function callerOf(key: Key): Caller {
-  const { id: keyId, owner, scopes, limits } = key;
-  return { keyId, owner, scopes, limits: limitsOf(limits) };
+  const { id: keyId, owner, scopes, limits, expiresAt } = key;
+  return { keyId, owner, scopes, limits: limitsOf(limits), expiresAt };
 }
 
 function validLimits(limits: KeyLimits): KeyLimits {
@@ -194,11 +203,15 @@ export function isSecret(text: string): boolean {
   return /^thk_[A-Za-z0-9_-]{32,200}$/.test(text);
 }
 
-/** @throws Failure `forbidden` when the caller has neither the scope nor `admin` */
-export function requireScope(caller: Caller, scope: Scope): void {
-  if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
-    throw new Failure('forbidden', `the key needs the scope ${scope}`);
-  }
+/** @throws Failure `forbidden` when the caller has none of the scopes, and not `admin` */
+export function requireScope(caller: Caller, ...scopes: readonly [Scope, ...Scope[]]): void {
+  if ([...scopes, 'admin' as const].some((scope) => caller.scopes.includes(scope))) return;
+  throw new Failure('forbidden', `the key needs the scope ${scopes[0]}`);
+}
+
+/** The owner of a caller that may see only what is its own; undefined for any other. */
+export function onlyOwnOf({ owner, scopes }: Caller): string | undefined {
+  return scopes.every((scope) => scope === 'portal') ? owner : undefined;
 }
 
 const CACHED_MS = 1_000;

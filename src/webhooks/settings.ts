@@ -38,6 +38,7 @@ export interface WebhookSettings {
   /** How long a rotated key keeps signing, unless the request says otherwise. */
   rotationOverlapMs: number;
   endpointsMax: number;
+  endpointsPerOwner: number;
   /** How long deliveries are kept; only events of that time can be replayed. */
   keepMs: number;
   userAgent: string;
@@ -82,6 +83,7 @@ export const defaults: WebhookSettings = {
   orderedWaitMaxMs: 15 * MINUTE,
   rotationOverlapMs: DAY,
   endpointsMax: 10_000,
+  endpointsPerOwner: 1_000,
   keepMs: 90 * DAY,
   userAgent: 'Tallyhook/1 (webhooks)',
 };

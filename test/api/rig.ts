@@ -17,7 +17,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { makeTrustedProxies } from '../../src/kernel/http/trusted-proxies.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
-import { makeAudit, makeKeys } from '../../src/keys/keys.ts';
+import { makeAudit, makeKeys, makeSessions } from '../../src/keys/keys.ts';
 import { listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
@@ -64,6 +64,7 @@ async function openAllStages(db: Db) {
     settings: { effects: effectSettings },
   });
   const { ids, metrics, outbox } = stages;
+  const encryption = makeEncryption(random.bytes(32), random);
   const people = { db, clock, outbox, secondApproverAbove: 1_000_000n };
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
@@ -76,7 +77,7 @@ async function openAllStages(db: Db) {
     metrics,
     settings,
     emit: outbox.emit,
-    encryption: makeEncryption(random.bytes(32), random),
+    encryption,
   });
   const upstream = await openUpstream({
     baseUrl: CLOSED_PORT,
@@ -122,6 +123,7 @@ async function openAllStages(db: Db) {
     periods: makePeriods({ ...people, reads: db, ids, settings: REPORTS }),
     keys: makeKeys({ db, clock, random, ids }),
     audit: makeAudit({ db, clock }),
+    sessions: makeSessions({ clock, random, encryption }),
   };
 }
 

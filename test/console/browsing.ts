@@ -51,11 +51,11 @@ export interface Browsing {
   check(what: string): Promise<void>;
 }
 
-/** Opens the console in a browser of one person, and signs in. */
+/** Opens the console in a browser of one person, and signs in by a key or a portal link. */
 export async function signIn(
   browser: Browser,
   url: string,
-  key: string,
+  by: string | { link: string },
   screen: Screen = FIRST,
 ): Promise<Browsing> {
   const { width, scheme } = screen;
@@ -73,9 +73,11 @@ export async function signIn(
       from.origin === new URL(url).origin || ['blob:', 'data:', 'about:'].includes(from.protocol);
     if (!isOurs) complaints.push(`a request left the origin: ${request.url()}`);
   });
-  await page.goto(url);
-  await page.fill('input[name=key]', key);
-  await page.click('button[type=submit]');
+  if (typeof by === 'string') {
+    await page.goto(url);
+    await page.fill('input[name=key]', by);
+    await page.click('button[type=submit]');
+  } else await page.goto(by.link);
   await page.waitForSelector('main .view');
   return {
     page,

@@ -35,6 +35,7 @@ it('A key authenticates by its secret', async () => {
     keyId: key.id,
     owner: 'team',
     scopes: ['read', 'gateway'],
+    expiresAt: null,
   });
 });
 

@@ -35,8 +35,8 @@ type Audited = Shown<typeof audited>;
 it('A field added to a definition appears in API, document, commands, console, CSV and workbook', async () => {
   const app = new OpenAPIHono();
   const { keys, audit, log } = api;
-  const { trusted } = api.deps;
-  const router = makeRouter({ app, keys, audit, log, bodyBytesMax: 1_000, trusted });
+  const { trusted, sessions } = api.deps;
+  const router = makeRouter({ app, keys, sessions, audit, log, bodyBytesMax: 1_000, trusted });
   const names = Object.keys(period.fields).map((name) => [
     name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
     null,

@@ -79,7 +79,7 @@ it('Pages of any size list every endpoint that is not deleted once, in id order'
   for (const limit of [1, 2, 4, 5]) {
     const listed: string[] = [];
     for (let after = ''; ; after = listed.at(-1) ?? '') {
-      const page = await store.listEndpoints(orm, after, limit);
+      const page = await store.listEndpoints(orm, { after, limit });
       listed.push(...page.map(({ id }) => id));
       if (page.length < limit) break;
     }

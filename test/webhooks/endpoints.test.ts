@@ -82,6 +82,21 @@ it.each([
   expect(rig.receiver.requests.length).toBe(times);
 });
 
+it('An owner has at most as many endpoints as the setting says, whatever others have', async () => {
+  const max = 3;
+  const webhooks = rig.another({ endpointsPerOwner: max });
+  const create = (owner: string) =>
+    webhooks.createEndpoint({ url: rig.receiver.url }, owner).then(({ endpoint }) => endpoint);
+  const many = await Promise.all(Array.from({ length: max }, () => create('busy')));
+  await expect(create('busy')).rejects.toMatchObject({
+    code: 'conflict',
+    message: expect.stringContaining(`${max} endpoints of busy`),
+  });
+  await create('another');
+  await webhooks.deleteEndpoint(many[0]?.id ?? '');
+  await create('busy');
+});
+
 it('An event has one delivery per subscribed endpoint', async () => {
   const subscribed = [(await rig.subscribe()).endpoint.id, (await rig.subscribe()).endpoint.id];
   await rig.subscribe('/hook', { eventTypes: ['token.*'] });

@@ -18,6 +18,7 @@ import {
   type Keys,
   makeAddressLimit,
   requireScope,
+  type Sessions,
 } from '../../keys/keys.ts';
 import type { Scope } from '../../resources/admin/key.ts';
 import type { Resource, Row, Shown } from '../../resources/resource.ts';
@@ -62,18 +63,24 @@ interface RouteBase<R extends z.ZodObject> {
 interface Route<R extends z.ZodObject, S extends z.ZodType> extends RouteBase<R> {
   method: 'get' | 'post' | 'patch' | 'delete';
   scope: Scope;
+  /** A key with the scope `portal` may use it, too: it shows and changes only what is its own. */
+  ownOnly?: true;
   status?: 200 | 201 | 202;
   /** What a successful response holds. */
   response: string;
   schema?: S;
-  handle(input: z.output<R>, caller: Caller): z.input<S> | Promise<z.input<S>>;
+  handle(input: z.output<R>, caller: Caller, c: Context): z.input<S> | Promise<z.input<S>>;
 }
 
 /** A route that answers one of a resource, of which the handler gives the row. */
 interface ResourceRoute<R extends z.ZodObject, A extends Resource>
   extends Omit<Route<R, z.ZodType>, 'schema' | 'handle'> {
   answer: A;
-  handle(input: z.output<R>, caller: Caller): Row<NoInfer<A>> | Promise<Row<NoInfer<A>>>;
+  handle(
+    input: z.output<R>,
+    caller: Caller,
+    c: Context,
+  ): Row<NoInfer<A>> | Promise<Row<NoInfer<A>>>;
 }
 
 type Paged = { query: { limit: number; cursor?: string | undefined } };
@@ -86,6 +93,7 @@ interface ListRoute<
   Position,
 > extends Omit<RouteBase<R>, 'description'> {
   scope: Scope;
+  ownOnly?: true;
   items: A;
   /** The rows after a position, in the order of the list. */
   list(
@@ -121,6 +129,7 @@ export type Router = ReturnType<typeof makeRouter>;
 interface RouterDeps {
   app: Api;
   keys: Pick<Keys, 'authenticate'>;
+  sessions: Pick<Sessions, 'secretOf'>;
   audit: Pick<Audit, 'begin' | 'end'>;
   log: Log;
   /** Bound of every JSON body that a route describes. */
@@ -142,14 +151,14 @@ export function makeRouter(routerDeps: RouterDeps) {
     description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
   });
   function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
-    const { method, scope, request, schema, response, status = 200 } = route;
+    const { method, request, schema, response, status = 200 } = route;
     const success = schema ? json(response, schema) : { description: response };
     const problems = problemsOf(method, 'body' in request.shape);
     const responses = { [schema ? status : 204]: success, ...problems };
     const config = { ...documented(route), method, request: requestConfig(request), responses };
-    serve(deps, config, scope, request, async (input, c, caller) => {
+    serve(deps, config, scopesOf(route), request, async (input, c, caller) => {
       if (!caller) throw new Failure('unauthorized');
-      const work = async () => route.handle(input, caller);
+      const work = async () => route.handle(input, caller, c);
       const by = { caller, c };
       const result = await (method === 'get' ? work() : audited(deps, route, input, by, work));
       return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
@@ -160,7 +169,7 @@ export function makeRouter(routerDeps: RouterDeps) {
     add<R, z.ZodType<Shown<A>>>({
       ...route,
       schema: schemaOf(route.answer) as z.ZodType<Shown<A>>,
-      handle: async (input, caller) => show(await route.handle(input, caller)),
+      handle: async (input, caller, c) => show(await route.handle(input, caller, c)),
     } as Route<R, z.ZodType<Shown<A>>>);
   }
   function listOf<
@@ -169,7 +178,7 @@ export function makeRouter(routerDeps: RouterDeps) {
     Listed extends Row<A>,
     Position,
   >(route: ListRoute<R, A, Listed, Position>): void {
-    const { path, tag, summary, request, scope, items } = route;
+    const { path, tag, summary, request, scope, ownOnly, items } = route;
     const show = shower(items) as (row: Listed) => Shown<A>;
     add<R, z.ZodType>({
       method: 'get',
@@ -178,6 +187,7 @@ export function makeRouter(routerDeps: RouterDeps) {
       summary,
       request,
       scope,
+      ...(ownOnly ? { ownOnly } : {}),
       response: 'A page of the list',
       schema: pageOf(schemaOf(items)),
       async handle(input, caller) {
@@ -193,7 +203,8 @@ export function makeRouter(routerDeps: RouterDeps) {
     const body = content === undefined ? {} : { body: { required: true, content } };
     const request = { ...requestConfig(route.request), ...body };
     const config = { ...documented(route), method, request, responses };
-    serve(deps, config, scope, route.request, async (input, c, caller) =>
+    const scopes = scope === undefined ? [] : [scope];
+    serve(deps, config, scopes, route.request, async (input, c, caller) =>
       route.handle(input, c, caller, (fields, work) =>
         caller ? audited(deps, route, { body: fields }, { caller, c }, work) : work(),
       ),
@@ -282,27 +293,37 @@ async function audited<T>(
   }
 }
 
-/** Documents a route and serves it. */
+function scopesOf({ scope, ownOnly }: { scope: Scope; ownOnly?: true }): Scope[] {
+  return ownOnly ? [scope, 'portal'] : [scope];
+}
+
+/**
+ * Documents a route and serves it.
+ * @param scopes of which a key must have one; empty for a route that is open to everyone
+ */
 function serve<R extends z.ZodObject>(
-  { app, keys, bodyBytesMax, openLimit, trusted }: RouterDeps & { openLimit: AddressLimit },
+  deps: RouterDeps & { openLimit: AddressLimit },
   config: RouteConfig,
-  scope: Scope | undefined,
+  scopes: readonly Scope[],
   schema: R,
   handle: (input: z.output<R>, c: Context, caller: Caller | undefined) => Promise<Response>,
 ): void {
-  const needed = scope === undefined ? 'Needs no key.' : `Needs a key with the scope \`${scope}\`.`;
+  const { app, bodyBytesMax, openLimit, trusted } = deps;
+  const [scope] = scopes;
+  const named = scopes.map((one) => `\`${one}\``).join(' or ');
+  const needed = scope ? `Needs a key with the scope ${named}.` : 'Needs no key.';
   app.openAPIRegistry.registerPath({
     ...config,
     description: [config.description, needed].filter(Boolean).join(' '),
     operationId: operationIdOf(config, schema),
     responses: { 429: problemResponse(TOO_MANY), ...config.responses },
-    security: scope === undefined ? [] : [{ [KEY_SCHEME]: [scope] }],
+    security: scopes.map((one) => ({ [KEY_SCHEME]: [one] })),
   });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
     const address = () => addressOf({ trusted }, c);
-    if (scope === undefined) await openLimit.take(address());
-    const caller = scope === undefined ? undefined : await authenticate(keys, c, address, scope);
+    if (!scope) await openLimit.take(address());
+    const caller = scope && (await authenticate(deps, c, address, [scope, ...scopes.slice(1)]));
     return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
   });
 }
@@ -353,15 +374,14 @@ function isOptional(body: z.ZodType): boolean {
 }
 
 async function authenticate(
-  keys: Pick<Keys, 'authenticate'>,
+  { keys, sessions }: Pick<RouterDeps, 'keys' | 'sessions'>,
   c: Context,
   address: () => string | undefined,
-  scope: Scope,
+  scopes: readonly [Scope, ...Scope[]],
 ): Promise<Caller> {
-  const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
-  const caller = await keys.authenticate(secret ?? '', address);
+  const caller = await keys.authenticate(sessions.secretOf(c), address);
   if (!caller) throw new Failure('unauthorized');
-  requireScope(caller, scope);
+  requireScope(caller, ...scopes);
   return caller;
 }
 

@@ -1,18 +1,18 @@
-/** The frame of the console: the key, the navigation, and the view that belongs to the address. */
+/** The frame of the console: sign-in, navigation, and the view that belongs to the address. */
 import {
-  call,
-  forgetKey,
-  storedKey,
-  storeKey,
-  takeSignIn,
+  isSubscriber,
+  loadSession,
+  sessionOf,
+  signIn,
+  signOut,
   useData,
-  whenKeyRefused,
+  whenSessionEnds,
 } from './kit/api.ts';
 import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
-import { insidePath, meta } from './kit/shell.ts';
+import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
 import { NAVIGATION, type ViewProps } from './pages.ts';
 
 type Loader = () => Promise<{ default: ComponentType<ViewProps> }>;
@@ -60,11 +60,11 @@ function decoded(part: string): string {
 
 function App() {
   const [problem, setProblem] = useState<string | undefined>(
-    storedKey() ? undefined : (meta('problem') ?? ''),
+    sessionOf() ? undefined : (meta('problem') ?? ''),
   );
   useEffect(() => {
     // At the form already, its own message is enough.
-    whenKeyRefused((why) => setProblem((old) => old ?? why));
+    whenSessionEnds((why) => setProblem((old) => old ?? why));
     followLinks(isPage);
   }, []);
   if (problem !== undefined)
@@ -75,15 +75,7 @@ function App() {
 }
 
 function KeyForm({ why, done }: { why: string; done: () => void }) {
-  const order = async ({ key = '' }) => {
-    storeKey(key);
-    try {
-      await call('GET', '/api/status');
-    } catch (error) {
-      forgetKey();
-      throw error;
-    }
-  };
+  const order = ({ key = '' }) => signIn(key);
   const issuer = meta('sign-in');
   const here = encodeURIComponent(
     (insidePath(location.pathname) ?? location.pathname) + location.search,
@@ -109,8 +101,8 @@ function KeyForm({ why, done }: { why: string; done: () => void }) {
       }
       <${Form} fields=${fields} label="Sign in" order=${order} done=${done} />
       <p class="muted">
-        The key stays in this tab and is removed when the tab closes. Each person uses a key of
-        their own: some decisions need two.
+        You are signed in in all tabs of this browser, for twelve hours at most. Each person uses a
+        key of their own: some decisions need two.
       </p>
     </section>
   </main>`;
@@ -125,7 +117,6 @@ interface Status {
 function Head() {
   const { path } = usePlace();
   const [open, setOpen] = useState(false);
-  const { data, problem } = useData<Status>('/api/status', 10_000);
   useEffect(() => setOpen(false), [path]);
   const first = segmentsOf(path)[0] ?? '';
   const isHere = (href: string) => segmentsOf(href)[0] === (first || undefined);
@@ -141,13 +132,12 @@ function Head() {
       Menu
     </button>
     <div class="head-state">
-      ${data && html`<span class="muted">service</span> <${State} of=${data.service.state} />`}
-      ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
-      ${problem?.status === 0 && html`<span class="pill bad">daemon does not respond</span>`}
-      <button type="button" class="quiet" onClick=${() => forgetKey()}>Sign out</button>
+      ${!isSubscriber() && html`<${ServiceState} />`}
+      <span class="muted" title=${`signed in until ${shownUntil()}`}>${sessionOf()?.owner}</span>
+      <button type="button" class="quiet" onClick=${signOut}>Sign out</button>
     </div>
     <nav id="navigation" class=${open ? 'open' : ''} aria-label="Pages">
-      ${NAVIGATION.map(
+      ${navigation().map(
         ([group, links]) => html`<div class="group">
           <span class="group-name">${group}</span>
           ${links.map(
@@ -158,6 +148,23 @@ function Head() {
       )}
     </nav>
   </header>`;
+}
+
+const shownUntil = () => new Date(sessionOf()?.expires_at ?? 0).toLocaleString();
+
+function ServiceState() {
+  const { data, problem } = useData<Status>('/api/status', 10_000);
+  return html`
+    ${data && html`<span class="muted">service</span> <${State} of=${data.service.state} />`}
+    ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
+    ${problem?.status === 0 && html`<span class="pill bad">daemon does not respond</span>`}
+  `;
+}
+
+/** What is for the one who is signed in. */
+function navigation(): typeof NAVIGATION {
+  if (!isSubscriber()) return NAVIGATION;
+  return [['Webhooks', [['/endpoints', 'Endpoints']]]];
 }
 
 /** Loads the module of a view when it is first shown. */
@@ -194,6 +201,18 @@ function Routed() {
   return html`<${view.shown} key=${path} ids=${ids} />`;
 }
 
-takeSignIn();
+/**
+ * A portal link has its key behind the #, which no server is sent; it leaves the address at once.
+ */
+async function followPortalLink(): Promise<void> {
+  const key = decoded(location.hash.slice(1));
+  history.replaceState(null, '', `${BASE_PATH}/endpoints`);
+  if (key) await signIn(key).catch(() => signOut());
+}
+
+if (insidePath(location.pathname) === '/portal') await followPortalLink();
+else await loadSession();
+if (isSubscriber() && insidePath(location.pathname) === '/')
+  history.replaceState(null, '', `${BASE_PATH}/endpoints`);
 const place = document.getElementById('app');
 if (place) render(html`<${App} />` as Parameters<typeof render>[0], place);

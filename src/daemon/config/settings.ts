@@ -531,6 +531,11 @@ const webhooks = section(
       8,
       'attempts in flight per endpoint; lower while an endpoint fails',
     ),
+    endpoints_per_owner_max: setting(
+      count,
+      1_000,
+      'endpoints of one owner, such as of the subscriber of a portal link',
+    ),
   },
   "Receivers' names are resolved by DNS and the hosts file as they are, without search domains.",
 );

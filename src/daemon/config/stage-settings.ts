@@ -119,6 +119,7 @@ export function webhookSettings(config: Config, sandbox: boolean): WebhookSettin
     send: { ...webhookDefaults.send, deadlineMs: webhooks.attempt_timeout_ms },
     concurrency: webhooks.concurrency_max,
     inFlightPerEndpoint: webhooks.in_flight_per_endpoint_max,
+    endpointsPerOwner: webhooks.endpoints_per_owner_max,
   };
 }
 

@@ -3,7 +3,7 @@ import { document, id, instant, list, nullable, oneOf, optional, text } from '..
 import { KINDS } from '../operations/operation.ts';
 import { resource, type Shown } from '../resource.ts';
 
-export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'admin'] as const;
+export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'portal', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export const key = resource(
@@ -48,5 +48,6 @@ export const SCOPE_WORDS: Record<Scope, string> = {
   read: 'everything that the console shows, but keys, settings and the audit trail',
   manage: 'endpoints, deliveries and watches',
   decide: 'propose and approve outcomes and ends of drifts',
+  portal: 'endpoints of its owner with their deliveries and replays, and nothing else',
   admin: 'all of it, keys, freeze and quarantine',
 };

@@ -50,7 +50,13 @@ interface NewSecrets {
   /** `whpk_…`; null without a new v1a key. */
   newPublicKey: string | null;
 }
-type Page = { after: string; limit: number; failing?: boolean | undefined };
+/** @param owner only the endpoints of this one */
+type Page = {
+  after: string;
+  limit: number;
+  failing?: boolean | undefined;
+  owner?: string | undefined;
+};
 
 const PUBLIC_KEYS_MAX = 1_000;
 
@@ -120,9 +126,9 @@ export function makeEndpoints(deps: EndpointsDeps) {
 
 async function list(
   { db, encryption, clock }: EndpointsDeps,
-  { after, limit, failing }: Page,
+  page: Page,
 ): Promise<EndpointWithHealth[]> {
-  const rows = await store.listEndpoints(db.orm, after, limit, failing);
+  const rows = await store.listEndpoints(db.orm, page);
   const ids = rows.map(({ id }) => id);
   const healths = await store.findHealths(db.orm, ids);
   const now = clock.now();
@@ -139,11 +145,19 @@ async function create(
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
   const valid = validateInput(input, deps.rules);
-  if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
-    throw new Failure(
-      'conflict',
-      `the limit of ${settings.endpointsMax} endpoints is reached; delete one first`,
-    );
+  const [all, own] = await Promise.all([
+    store.countEndpoints(db.orm),
+    store.countEndpoints(db.orm, createdBy),
+  ]);
+  for (const [count, max, whose] of [
+    [all, settings.endpointsMax, ''],
+    [own, settings.endpointsPerOwner, ` of ${createdBy}`],
+  ] as const)
+    if (count >= max)
+      throw new Failure(
+        'conflict',
+        `the limit of ${max} endpoints${whose} is reached; delete one first`,
+      );
   const now = clock.now();
   const id = deps.ids.next('ep');
   const signing = valid.signing ?? [...SCHEMES];

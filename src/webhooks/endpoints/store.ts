@@ -47,17 +47,20 @@ export async function lockEndpoint(orm: Orm, id: string): Promise<EndpointRow | 
 
 /** A page of endpoints in the order of their ids, locked. */
 export function lockEndpoints(orm: Orm, after: string, limit: number): Promise<EndpointRow[]> {
-  return pageAfter(orm, after, limit).for('update').execute();
+  return pageAfter(orm, { after, limit }).for('update').execute();
 }
 
-/** @param failing only those that fail, or were disabled because they failed */
-export function listEndpoints(
-  orm: Orm,
-  after: string,
-  limit: number,
-  failing = false,
-): Promise<EndpointRow[]> {
-  return pageAfter(orm, after, limit, failing).execute();
+interface EndpointPage {
+  after: string;
+  limit: number;
+  /** Only those that fail, or were disabled because they failed. */
+  failing?: boolean | undefined;
+  /** Only those that it created. */
+  owner?: string | undefined;
+}
+
+export function listEndpoints(orm: Orm, page: EndpointPage): Promise<EndpointRow[]> {
+  return pageAfter(orm, page).execute();
 }
 
 function isFailing(orm: Orm) {
@@ -85,16 +88,23 @@ export async function countEndpointStates({ sql }: Queryable) {
     where deleted_at is null group by state`;
 }
 
-function pageAfter(orm: Orm, after: string, limit: number, failing = false) {
+function pageAfter(orm: Orm, { after, limit, failing, owner }: EndpointPage) {
   const page = orm.select(COLUMNS).from(endpoints);
   const rest = page.where(
-    and(isLive, gt(endpoints.id, after), failing ? isFailing(orm) : undefined),
+    and(
+      isLive,
+      gt(endpoints.id, after),
+      failing ? isFailing(orm) : undefined,
+      owner === undefined ? undefined : eq(endpoints.createdBy, owner),
+    ),
   );
   return rest.orderBy(asc(endpoints.id)).limit(limit);
 }
 
-export async function countEndpoints(orm: Orm): Promise<number> {
-  const rows = await orm.select({ n: count() }).from(endpoints).where(isLive);
+/** @param owner counts only those that it created */
+export async function countEndpoints(orm: Orm, owner?: string): Promise<number> {
+  const isOwn = owner === undefined ? undefined : eq(endpoints.createdBy, owner);
+  const rows = await orm.select({ n: count() }).from(endpoints).where(and(isLive, isOwn));
   return Number(rows[0]?.n ?? 0);
 }
 

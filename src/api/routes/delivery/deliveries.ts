@@ -1,5 +1,7 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
+import { Failure } from '../../../kernel/errors.ts';
+import { type Caller, onlyOwnOf } from '../../../keys/keys.ts';
 import { attempt, delivery, deliveryDetail } from '../../../resources/delivery/delivery.ts';
 import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
@@ -8,7 +10,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, schemaOf } from '../../http/schemas.ts';
-import { isOwnOrAdmin, requireOwner } from './endpoints.ts';
+import { isOwnOrAdmin, requireOwner, requireSeen } from './endpoints.ts';
 
 const showAttempt = shower(attempt);
 const query = z.strictObject({ ...paging, ...filtersOf(delivery.filters) });
@@ -23,8 +25,12 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     request: z.object({ query }),
     items: delivery,
     parsePosition: idPosition('dlv'),
-    list: ({ query }, { after: before = '', limit }) =>
-      webhooks.listDeliveries(givenOf(delivery.filters, query), { before, limit }),
+    ownOnly: true,
+    async list({ query }, { after: before = '', limit }, caller) {
+      const filter = givenOf(delivery.filters, query);
+      if (onlyOwnOf(caller) !== undefined) await requireOwn(webhooks, filter.endpointId, caller);
+      return webhooks.listDeliveries(filter, { before, limit });
+    },
     position: ({ id }) => id,
   });
   router.answer({
@@ -35,7 +41,12 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     request,
     response: 'The delivery',
     answer: deliveryDetail,
-    handle: ({ params }) => webhooks.getDelivery(params.id),
+    ownOnly: true,
+    async handle({ params }, caller) {
+      const found = await webhooks.getDelivery(params.id);
+      await requireSeen(webhooks, found.endpointId, caller);
+      return found;
+    },
   });
   router.add({
     ...base,
@@ -48,8 +59,10 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     request,
     response: 'The attempts',
     schema: pageOf(schemaOf(attempt)),
+    ownOnly: true,
     async handle({ params }, caller) {
       const { endpointId } = await webhooks.getDelivery(params.id);
+      await requireSeen(webhooks, endpointId, caller);
       const isVisible = await isOwnOrAdmin(webhooks, endpointId, caller);
       const attempts = await webhooks.listAttempts(params.id);
       return {
@@ -72,8 +85,10 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     status: 202,
     response: 'The delivery',
     answer: delivery,
+    ownOnly: true,
     async handle({ params }, caller) {
       const { endpointId } = await webhooks.getDelivery(params.id);
+      await requireSeen(webhooks, endpointId, caller);
       await requireOwner(webhooks, endpointId, caller);
       return webhooks.retryDelivery(params.id);
     },
@@ -88,12 +103,25 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request,
     response: 'The delivery',
     answer: delivery,
+    ownOnly: true,
     async handle({ params }, caller) {
       const { endpointId } = await webhooks.getDelivery(params.id);
+      await requireSeen(webhooks, endpointId, caller);
       await requireOwner(webhooks, endpointId, caller);
       return webhooks.cancelDelivery(params.id);
     },
   });
+}
+
+/** The deliveries of one endpoint are found by an index, those of an owner are not. */
+async function requireOwn(
+  webhooks: ApiDeps['webhooks'],
+  endpointId: string | undefined,
+  caller: Caller,
+): Promise<void> {
+  if (endpointId === undefined)
+    throw new Failure('invalid_request', 'endpoint_id: name one of your endpoints');
+  await requireSeen(webhooks, endpointId, caller);
 }
 
 /** A receiver's answer may name its own secrets. */

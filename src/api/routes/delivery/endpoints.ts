@@ -4,7 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
-import type { Caller } from '../../../keys/keys.ts';
+import { type Caller, onlyOwnOf } from '../../../keys/keys.ts';
 import { endpointActivity } from '../../../resources/admin/activity.ts';
 import {
   changedEndpoint,
@@ -68,8 +68,10 @@ export function addEndpoints(
     request: z.object({ query }),
     items: endpointDetail,
     parsePosition: idPosition('ep'),
+    ownOnly: true,
     async list({ query: { failing } }, { after = '', limit }, caller) {
-      const rows = await webhooks.listEndpoints({ after, limit, failing });
+      const owner = onlyOwnOf(caller);
+      const rows = await webhooks.listEndpoints({ after, limit, failing, owner });
       return rows.map((row) => visible(row, caller));
     },
     position: ({ id }) => id,
@@ -82,7 +84,9 @@ export function addEndpoints(
     request,
     response: 'The endpoint',
     answer: endpointDetail,
+    ownOnly: true,
     async handle({ params }, caller) {
+      await requireSeen(webhooks, params.id, caller);
       return visible(await webhooks.getEndpoint(params.id), caller);
     },
   });
@@ -96,6 +100,7 @@ export function addEndpoints(
     status: 201,
     response: 'The endpoint with its secret',
     answer: endpointWithKeys,
+    ownOnly: true,
     async handle({ body: { url, ...rest } }, { owner }) {
       const { endpoint, ...keys } = await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner);
       return { ...endpoint, ...keys };
@@ -109,6 +114,7 @@ export function addEndpoints(
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     answer: changedEndpoint,
+    ownOnly: true,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const { endpoint, ...more } = await webhooks.updateEndpoint(params.id, inputOf(body));
@@ -121,6 +127,7 @@ export function addEndpoints(
     summary: 'Delete an endpoint and cancel its pending deliveries',
     request,
     response: 'The endpoint is deleted',
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       await webhooks.deleteEndpoint(params.id);
@@ -135,7 +142,9 @@ export function addEndpoints(
     request: z.object({ params, query: rangeQuery }),
     response: 'Counts and durations in steps of time',
     answer: endpointActivity,
-    async handle({ params: { id }, query: { range } }) {
+    ownOnly: true,
+    async handle({ params: { id }, query: { range } }, caller) {
+      await requireSeen(webhooks, id, caller);
       await webhooks.getEndpoint(id);
       const { stepMs, ...steps } = stepsOf(range, clock.now());
       return { ...steps, attempts: await listAttemptActivity(db, steps.since, stepMs, id) };
@@ -153,6 +162,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: rotation }),
     response: 'The endpoint with its new secret',
     answer: endpointWithKeys,
+    ownOnly: true,
     async handle({ params, body: { overlap_s } }, caller) {
       await requireOwner(webhooks, params.id, caller);
       const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
@@ -169,6 +179,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     status: 202,
     response: 'The id of the event',
     schema: z.object({ event_id: z.string() }),
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return { event_id: (await webhooks.sendTest(params.id)).eventId };
@@ -185,6 +196,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: enabling }),
     response: 'The endpoint',
     answer: endpoint,
+    ownOnly: true,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return webhooks.enable(params.id, body?.held);
@@ -201,6 +213,7 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request,
     response: 'The endpoint',
     answer: endpoint,
+    ownOnly: true,
     async handle({ params }, caller) {
       await requireOwner(webhooks, params.id, caller);
       return webhooks.disable(params.id);
@@ -215,6 +228,12 @@ export async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, ca
   if (owner === undefined) throw new Failure('not_found');
   if (owner !== caller.owner)
     throw new Failure('forbidden', 'the endpoint belongs to another owner');
+}
+
+/** A caller that sees only its own finds no other endpoint. @throws Failure `not_found` */
+export async function requireSeen(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
+  const owner = onlyOwnOf(caller);
+  if (owner !== undefined && (await webhooks.ownerOf(id)) !== owner) throw new Failure('not_found');
 }
 
 /** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */

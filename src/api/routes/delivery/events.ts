@@ -146,6 +146,7 @@ export function addEvents(
     summary: 'List event types with a description, a JSON Schema and an example',
     request: z.object({}),
     response: 'All event types',
+    ownOnly: true,
     schema: schemaOf(eventTypes),
     handle: () => ({ data }),
   });

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { idInput, instantInput } from '../../http/schemas.ts';
-import { requireOwner } from './endpoints.ts';
+import { requireOwner, requireSeen } from './endpoints.ts';
 
 const TYPES_MAX = 50;
 
@@ -49,6 +49,7 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     status: 202,
     response: 'The replay, or what it would do',
     answer: replay,
+    ownOnly: true,
     async handle({ params: { id }, body: { dry_run, ...rest } }, caller) {
       await requireOwner(webhooks, id, caller);
       await webhooks.getEndpoint(id);
@@ -76,7 +77,12 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     request: z.object({ params }),
     response: 'The replay',
     answer: replay,
-    handle: ({ params: { id } }) => webhooks.getReplay(id),
+    ownOnly: true,
+    async handle({ params: { id } }, caller) {
+      const found = await webhooks.getReplay(id);
+      await requireSeen(webhooks, found.endpointId, caller);
+      return found;
+    },
   });
   router.answer({
     ...base,
@@ -87,6 +93,7 @@ export function addReplays(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks
     request: z.object({ params }),
     response: 'The replay',
     answer: replay,
+    ownOnly: true,
     async handle({ params: { id } }, caller) {
       await requireOwner(webhooks, (await webhooks.getReplay(id)).endpointId, caller);
       return webhooks.cancelReplay(id);

@@ -1,8 +1,6 @@
-/** Calls the API with the key of this tab, and hooks that load and reload what views show. */
+/** Calls the API with the session of this browser, and hooks that load what views show. */
 import { useEffect, useRef, useState } from './html.ts';
 import { BASE_PATH, insidePath, meta } from './shell.ts';
-
-const KEY = 'tallyhook_key';
 
 /** What the API answered instead of data, or that it did not answer. */
 export class Problem extends Error {
@@ -15,26 +13,47 @@ export class Problem extends Error {
   }
 }
 
-/** Stores the key that a sign-in returned, and shows the address that was asked for before it. */
-export function takeSignIn(): void {
-  const key = meta('key');
-  if (key !== undefined) storeKey(key);
-  document.querySelector('meta[name="tallyhook-key"]')?.remove();
+/** Who is signed in, and until when. */
+export interface Session {
+  owner: string;
+  scopes: string[];
+  expires_at: string;
+  csrf_token: string;
+}
+
+/** A cookie that this code cannot read has the key; all tabs have it. */
+let session: Session | undefined;
+
+/** A subscriber that came by a portal link sees only endpoints. */
+export const isSubscriber = (): boolean => session?.scopes.join() === 'portal';
+export const sessionOf = (): Session | undefined => session;
+
+/** Asks who is signed in, and shows the address that was asked for before a sign-in. */
+export async function loadSession(): Promise<void> {
   if (insidePath(location.pathname)?.startsWith('/sign-in'))
     history.replaceState(null, '', BASE_PATH + (meta('to') ?? '/'));
+  session = await call<Session>('GET', '/session').catch(() => undefined);
 }
 
-export const storedKey = (): string | null => sessionStorage.getItem(KEY);
-export const storeKey = (key: string): void => sessionStorage.setItem(KEY, key);
-
-/** Called when the key is missing or not valid any more; set by the frame. */
-let onKeyRefused: (why: string) => void = () => {};
-export function whenKeyRefused(act: (why: string) => void): void {
-  onKeyRefused = act;
+/** @throws Problem */
+export async function signIn(key: string): Promise<void> {
+  session = await call<Session>('POST', '/session', { key });
 }
-export function forgetKey(why = ''): void {
-  sessionStorage.removeItem(KEY);
-  onKeyRefused(why);
+
+/** Ends the session in all tabs. */
+export async function signOut(): Promise<void> {
+  await send('DELETE', '/session').catch(() => {});
+  endSession('');
+}
+
+/** Called when nobody is signed in any more; set by the frame. */
+let onSessionEnd: (why: string) => void = () => {};
+export function whenSessionEnds(act: (why: string) => void): void {
+  onSessionEnd = act;
+}
+function endSession(why: string): void {
+  session = undefined;
+  onSessionEnd(why);
 }
 
 /** The raw response. @param body a blob with its type, or what becomes JSON. @throws Problem */
@@ -44,7 +63,8 @@ export async function send(
   body?: unknown,
   signal: AbortSignal | null = null,
 ): Promise<Response> {
-  const headers: Record<string, string> = { authorization: `Bearer ${storedKey()}` };
+  const headers: Record<string, string> = {};
+  if (method !== 'GET' && session) headers['tallyhook-csrf'] = session.csrf_token;
   const isBlob = body instanceof Blob;
   if (body !== undefined) headers['content-type'] = isBlob ? body.type : 'application/json';
   const sent = body === undefined ? null : isBlob ? body : JSON.stringify(body);
@@ -56,7 +76,7 @@ export async function send(
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const why = problem.detail ?? problem.title ?? `HTTP status ${answer.status}`;
-  if (answer.status === 401) forgetKey(why);
+  if (answer.status === 401 && path !== '/session') endSession(why);
   throw new Problem(answer.status, problem.code ?? '', why);
 }
 

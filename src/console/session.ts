@@ -1,0 +1,101 @@
+/**
+ * `/session`: a browser signs in with a key, asks who it is, and signs out. The key is then in a
+ * cookie that scripts cannot read, which all tabs have; see `keys/sessions.ts`.
+ */
+import { type Context, Hono } from 'hono';
+import { deleteCookie, setCookie } from 'hono/cookie';
+import { isoText } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { incomingOf, type TrustedProxies } from '../kernel/http/trusted-proxies.ts';
+import { isObject, tryParseJson } from '../kernel/json.ts';
+import {
+  type Caller,
+  type Keys,
+  requireScope,
+  SESSION_COOKIE,
+  type Session,
+  type Sessions,
+} from '../keys/keys.ts';
+
+export interface SessionDeps {
+  sessions: Sessions;
+  keys: Pick<Keys, 'authenticate'>;
+  trusted: TrustedProxies;
+  /** Under which the browser reaches the console; may be empty. */
+  basePath: string;
+}
+
+/** Of a key, with the quotes and the name of its member. */
+const BODY_MAX = 300;
+
+/** Mounted beside the API, which answers what it throws. */
+export function makeSessionRoutes(deps: SessionDeps): Hono {
+  const { sessions } = deps;
+  const app = new Hono();
+  app.post('/session', async (c) => {
+    const secret = await secretIn(c);
+    const caller = await callerOf(deps, c, secret);
+    requireScope(caller, 'read', 'portal');
+    const { session, cookie } = sessions.begin(secret, caller.expiresAt);
+    keepSession(deps, c, cookie);
+    return answer(c, session, caller);
+  });
+  app.get('/session', async (c) => {
+    const session = sessions.find(c);
+    if (!session) throw new Failure('unauthorized');
+    return answer(c, session, await callerOf(deps, c, session.secret));
+  });
+  app.delete('/session', (c) => {
+    sessions.secretOf(c);
+    deleteCookie(c, SESSION_COOKIE, { path: pathOf(deps) });
+    return c.body(null, 204);
+  });
+  return app;
+}
+
+/** Sets the cookie of a session. */
+export function keepSession(
+  deps: Pick<SessionDeps, 'trusted' | 'basePath'>,
+  c: Context,
+  cookie: string,
+): void {
+  const incoming = incomingOf(c);
+  setCookie(c, SESSION_COOKIE, cookie, {
+    path: pathOf(deps),
+    httpOnly: true,
+    sameSite: 'Strict',
+    secure: incoming !== undefined && deps.trusted.originOf(incoming).startsWith('https:'),
+  });
+}
+
+function pathOf({ basePath }: Pick<SessionDeps, 'basePath'>): string {
+  return basePath || '/';
+}
+
+/** @throws Failure `unauthorized`, `too_many_requests` */
+async function callerOf(
+  { keys, trusted }: SessionDeps,
+  c: Context,
+  secret: string,
+): Promise<Caller> {
+  const incoming = incomingOf(c);
+  const caller = await keys.authenticate(secret, () => incoming && trusted.addressOf(incoming));
+  if (!caller) throw new Failure('unauthorized');
+  return caller;
+}
+
+/** A form of another site cannot send this type. @throws Failure `invalid_request` */
+async function secretIn(c: Context): Promise<string> {
+  const isJson = /^application\/json\b/i.test(c.req.header('content-type') ?? '');
+  const length = Number(c.req.header('content-length') ?? Number.NaN);
+  const body = isJson && length <= BODY_MAX ? tryParseJson(await c.req.text()) : undefined;
+  const key = isObject(body) ? body.key : undefined;
+  if (typeof key !== 'string') throw new Failure('invalid_request', 'send {"key": "thk_…"}');
+  return key;
+}
+
+function answer(c: Context, { csrf, until }: Session, { owner, scopes }: Caller): Response {
+  return c.json({ owner, scopes, expires_at: isoText(until), csrf_token: csrf }, 200, {
+    'cache-control': 'no-store',
+  });
+}
