@@ -2,17 +2,24 @@
  * `npm run hostile`: hostile receivers judge a sender of webhooks. Without options that is a whole
  * daemon of this repository on a new database, with healthy receivers beside the hostile ones and
  * apps that write. With `--serve` it is any other sender, which is given the URLs of the receivers
- * as its endpoints. It exits with 1 when a rule is broken. Everything shares the machine.
+ * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms. It exits with 1 when a rule is broken. Everything shares the machine.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { migrate } from '../../../src/db/migrate.ts';
+import { systemClock } from '../../../src/kernel/clock.ts';
 import { printLine } from '../../../src/kernel/telemetry/log.ts';
+import { startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeAuthority } from '../../harness/certificates.ts';
+import { CLIENT } from '../../harness/daemon.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { until } from '../../harness/until.ts';
 import { type Judgement, judgeTallyhook } from './judge.ts';
+import { killFaultsOf, killText } from './kills/figures.ts';
+import { runKills } from './kills/kills.ts';
+import { openRestartedPostgres } from './kills/postgres.ts';
 import { openReceivers } from './receivers.ts';
 import { type Verdict, verdictsOf, verdictText } from './verdict.ts';
 
@@ -22,6 +29,7 @@ const values = new Command('hostile')
   .option('--alone <n>', 'seconds before and after, without them; 0 for none', Number, 45)
   .option('--rate <n>', 'writes of apps per second', Number, 10)
   .option('--healthy <n>', 'healthy receivers', Number, 5)
+  .option('--kills', 'instead: kill two daemons again and again, and restart Postgres twice')
   .option('--serve', 'print the URLs for another sender, and judge it at the end or at Ctrl+C')
   .option('--json', 'print JSON')
   .addHelpText(
@@ -34,6 +42,7 @@ const values = new Command('hostile')
     alone: number;
     rate: number;
     healthy: number;
+    kills?: true;
     serve?: true;
     json?: true;
   }>();
@@ -43,7 +52,8 @@ const RATIO_MAX = 1.5;
 const RISE_MAX_MS = 2;
 
 const say = (text: string) => process.stderr.write(`${text}\n`);
-process.exitCode = (await (values.serve ? serve() : judge())) ? 0 : 1;
+const run = values.kills ? kill : values.serve ? serve : judge;
+process.exitCode = (await run()) ? 0 : 1;
 
 async function judge(): Promise<boolean> {
   const server = await openTemporaryServer('hostile');
@@ -66,6 +76,40 @@ async function judge(): Promise<boolean> {
     return faults.length === 0;
   } finally {
     await server.close();
+  }
+}
+
+/** Kills two daemons, and compares what was recorded with what came. */
+async function kill(): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-kills-'));
+  // Postgres does not run as root, and has to reach its data.
+  await chmod(folder, 0o711);
+  const postgres = await openRestartedPostgres(folder);
+  const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
+  try {
+    await migrate(postgres.url);
+    const { seconds, rate } = values;
+    const figures = await runKills(
+      { url: postgres.url, sandbox, restarts: [postgres.restart, postgres.crash] },
+      { seconds, perS: rate, everyMs: 200, daemonEvery: 10, seed: 1 },
+      say,
+    );
+    const faults = killFaultsOf(figures);
+    const load = loadavg()[0]?.toFixed(1);
+    if (values.json) printLine(JSON.stringify({ ...figures, loadAverage: load, faults }, null, 2));
+    else
+      printLine(
+        [
+          killText(figures),
+          `${'load average of the machine'.padEnd(34)} ${load}`,
+          faults.join('\n') || 'no event was lost, and only attempts in flight came twice',
+        ].join('\n'),
+      );
+    return faults.length === 0;
+  } finally {
+    await sandbox.close();
+    await postgres.close();
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
