@@ -2,7 +2,8 @@
  * `npm run hostile`: hostile receivers judge a sender of webhooks. Without options that is a whole
  * daemon of this repository on a new database, with healthy receivers beside the hostile ones and
  * apps that write. With `--serve` it is any other sender, which is given the URLs of the receivers
- * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms. It exits with 1 when a rule is broken. Everything shares the machine.
+ * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms instead. It
+ * exits with 1 when a rule is broken. Everything shares the machine.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
@@ -169,10 +170,11 @@ function textOf(judgement: Judgement, faults: readonly string[]): string {
   };
   const shown = (verdicts: readonly Verdict[]) => verdicts.map(verdictText).join('\n');
   const well = healthy.filter(({ held }) => held).length;
+  const held = `${well} of ${healthy.length} held, ${missing.length} events missing`;
   return `
 ${shown(hostile)}
 
-${'healthy receivers'.padEnd(34)} ${well} of ${healthy.length} held, ${missing.length} events missing
+${'healthy receivers'.padEnd(34)} ${held}
 ${'writes'.padEnd(34)} ${writes.sent}, ${writes.failed} failed
 ${spread('writes, p50 / p95', writeMs)}
 ${spread('receipt by the healthy, p50 / p95', arrivalMs)}

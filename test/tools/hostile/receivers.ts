@@ -236,7 +236,7 @@ async function answering(opened: Opened): Promise<Receiver[]> {
       {
         name: 'throttles-zero',
         does: `answers 429 with Retry-After: 0 for ${throttlesMs / 1000} s, then 200`,
-        expects: `does not loop and uses no step of its schedule: all comes in ${patienceMs / 1000} s`,
+        expects: `does not loop, uses no step of its schedule: all comes in ${patienceMs / 1000} s`,
         rules: [keepsCalm, acceptsAfterwards(throttlesMs + patienceMs)],
       },
       atFirst(throttlesMs, answer(429, { 'retry-after': '0' })),
