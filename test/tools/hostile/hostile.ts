@@ -102,7 +102,7 @@ async function kill(): Promise<boolean> {
       printLine(
         [
           killText(figures),
-          `${'load average of the machine'.padEnd(34)} ${load}`,
+          `${'load average of the machine'.padEnd(38)} ${load}`,
           faults.join('\n') || 'no event was lost, and only attempts in flight came twice',
         ].join('\n'),
       );

@@ -14,10 +14,9 @@ interface Run {
 
 interface Delivered {
   events: number;
-  /** Events of the types that were asked for which a destination did not get. */
+  /** Those that a destination did not get, or the feed did not give. */
   lost: string[];
-  /** Events that the feed did not give, or gave twice. */
-  feedLost: string[];
+  /** Those that the feed gave twice. */
   feedDoubled: string[];
   /** Attempts that came, by the name of the destination. */
   arrivals: Record<string, number>;
@@ -42,14 +41,14 @@ export interface Kills {
 export interface Figures extends Delivered {
   kills: Kills;
   crashes: number;
-  writes: { sent: number; answered: number; wrong: string[] };
+  writes: { sent: number; answered: number; wrong: string[]; undecided: number };
   /** Applied by the service, and not recorded. */
   unrecorded: string[];
-  /** Until nothing was open or to be delivered; undefined when something still is. */
+  /** Until nothing was open and all had come; undefined when something had not. */
   endedAfterS: number | undefined;
 }
 
-interface Row {
+export interface RecordedEvent {
   id: string;
   type: string;
   subject: string;
@@ -61,37 +60,61 @@ export const TYPES = ['operation.*', 'token.*', 'wallet.*'];
 /** Timers and clocks of both sides are not the same. */
 const EARLY_MS = 1_000;
 
-export async function figuresOf(db: Db, run: Run): Promise<Delivered> {
-  const { destinations, events, leaseMs, crashesMs } = run;
-  const rows = await db.sql<Row[]>`
+export async function recordedEvents(db: Db): Promise<RecordedEvent[]> {
+  return db.sql<RecordedEvent[]>`
     select 'evt_' || id as id, type, subject, subject_seq from tallyhook.events`;
-  const recorded = new Map(rows.map((row) => [row.id, row]));
-  const wanted = rows.filter(({ type }) => TYPES.includes(`${type.split('.')[0]}.*`));
-  const came = destinations.map((one) => ({
-    ...one,
-    byId: Map.groupBy(one.arrivals(), ({ id }) => id),
-  }));
+}
+
+/** Events that a destination did not get, or the feed did not give. */
+export function missingOf(
+  recorded: readonly RecordedEvent[],
+  { destinations, events }: Pick<Run, 'destinations' | 'events'>,
+): string[] {
+  const inFeed = new Set(events.map(({ id }) => id));
+  const wanted = recorded.filter(({ type }) => TYPES.includes(`${type.split('.')[0]}.*`));
+  const notIn = (name: string, ids: ReadonlySet<string>, of: readonly RecordedEvent[]) =>
+    of.filter(({ id }) => !ids.has(id)).map(({ id, type }) => `${name}: ${type} ${id}`);
+  return [
+    ...notIn('feed', inFeed, recorded),
+    ...destinations.flatMap(({ name, arrivals }) =>
+      notIn(name, new Set(arrivals().map(({ id }) => id)), wanted),
+    ),
+  ];
+}
+
+/**
+ * @param due what must have come; later events, which reach nobody before the end of the run, are
+ * only among `recorded`
+ */
+export function figuresOf(
+  due: readonly RecordedEvent[],
+  recorded: readonly RecordedEvent[],
+  run: Run,
+): Delivered {
+  const { destinations, events, leaseMs, crashesMs } = run;
   const inFeed = Map.groupBy(events, ({ id }) => id);
-  const pairs = came.flatMap(({ byId }) => [...byId.values()].flatMap(pairsOf));
+  const pairs = destinations.flatMap((one) =>
+    [...Map.groupBy(one.arrivals(), ({ id }) => id).values()].flatMap(pairsOf),
+  );
   const again = pairs.filter(([before]) => before.isAccepted);
   // A crash of Postgres forgets the claims of its last moments: they are made again.
   const isCrash = ([before, next]: Pair) =>
     crashesMs.some((atMs) => atMs > before.atMs - leaseMs && atMs < next.atMs);
   const isEarly = ([before, next]: Pair) => next.atMs - before.atMs < leaseMs - EARLY_MS;
+  const byId = new Map(recorded.map((event) => [event.id, event]));
   return {
-    events: rows.length,
-    lost: came.flatMap(({ name, byId }) =>
-      wanted.filter(({ id }) => !byId.has(id)).map(({ id, type }) => `${name}: ${type} ${id}`),
-    ),
-    feedLost: rows.filter(({ id }) => !inFeed.has(id)).map(({ id }) => id),
+    events: due.length,
+    lost: missingOf(due, run),
     feedDoubled: [...inFeed].filter(([, all]) => all.length > 1).map(([id]) => id),
-    arrivals: Object.fromEntries(came.map(({ name, arrivals }) => [name, arrivals().length])),
+    arrivals: Object.fromEntries(
+      destinations.map(({ name, arrivals }) => [name, arrivals().length]),
+    ),
     repeated: again.length,
     early: again.filter((pair) => isEarly(pair) && !isCrash(pair)).map(textOf),
     changed: pairs.filter(([before, next]) => before.body !== next.body).map(textOf),
     disordered: destinations
       .filter(({ endpoint }) => endpoint.ordering === 'subject')
-      .flatMap((one) => disorderedOf(one.arrivals(), recorded)),
+      .flatMap((one) => disorderedOf(one.arrivals(), byId)),
   };
 }
 
@@ -108,7 +131,10 @@ function textOf([before, next]: Pair): string {
   return `${before.id} again after ${((next.atMs - before.atMs) / 1000).toFixed(1)} s`;
 }
 
-function disorderedOf(arrivals: readonly Arrival[], recorded: ReadonlyMap<string, Row>): string[] {
+function disorderedOf(
+  arrivals: readonly Arrival[],
+  recorded: ReadonlyMap<string, RecordedEvent>,
+): string[] {
   const latest = new Map<string, bigint>();
   return arrivals.flatMap(({ id }) => {
     const row = recorded.get(id);
@@ -128,7 +154,6 @@ export function killFaultsOf(figures: Figures): string[] {
     'writes have a wrong outcome': figures.writes.wrong.length > 0,
     'writes were applied and not recorded': figures.unrecorded.length > 0,
     'events were lost': figures.lost.length > 0,
-    'the feed left out events': figures.feedLost.length > 0,
     'the feed gave events twice': figures.feedDoubled.length > 0,
     'an event was sent again while its claim lasted': figures.early.length > 0,
     'an attempt had another body': figures.changed.length > 0,
@@ -146,10 +171,10 @@ export function killText(figures: Figures): string {
     ['restarts of Postgres', crashes],
     ['writes', `${writes.sent}, ${writes.answered} answered in the end`],
     ['  with a wrong outcome', few(writes.wrong)],
+    ['  left to people', writes.undecided],
     ['  applied, not recorded', few(figures.unrecorded)],
     ['events', figures.events],
-    ['  not at a destination', few(figures.lost)],
-    ['  not in the feed', few(figures.feedLost)],
+    ['  not at a destination or in the feed', few(figures.lost)],
     ['  twice in the feed', few(figures.feedDoubled)],
     ...Object.entries(figures.arrivals).map(([name, n]): [string, number] => [
       `attempts at ${name}`,
@@ -161,5 +186,5 @@ export function killText(figures: Figures): string {
     ['  out of order where asked', few(figures.disordered)],
     ['all ended after the last kill', `${endedAfterS.toFixed(1)} s`],
   ];
-  return rows.map(([what, value]) => `${what.padEnd(34)} ${value}`).join('\n');
+  return rows.map(([what, value]) => `${what.padEnd(38)} ${value}`).join('\n');
 }

@@ -23,8 +23,8 @@ it('Of two daemons whose processes are killed while Postgres crashes, no event i
   await migrate(postgres.url);
   const figures = await runKills(
     { url: postgres.url, sandbox, restarts: [postgres.crash] },
-    { seconds: 10, everyMs: 200, perS: 5, daemonEvery: 10, seed: 3 },
+    { seconds: 10, killsMin: 6, everyMs: 200, perS: 5, daemonEvery: 10, seed: 3 },
   );
   expect(killFaultsOf(figures), killText(figures)).toEqual([]);
-  expect(figures.kills.senders + figures.kills.daemons, killText(figures)).toBeGreaterThan(5);
+  expect(figures.kills.senders + figures.kills.daemons).toBeGreaterThan(5);
 }, 400_000);

@@ -10,12 +10,21 @@ import { type DaemonProcess, environmentOf, spawnDaemon } from '../../../harness
 import { seededRandom } from '../../../harness/seeded-random.ts';
 import { until } from '../../../harness/until.ts';
 import { startTraffic } from '../../soak/traffic.ts';
-import { isOpen, outcomesOf } from '../../soak/verdict.ts';
+import { outcomesOf } from '../../soak/verdict.ts';
 import { type Destination, openDestinations } from './destinations.ts';
-import { type Figures, figuresOf, type Kills, TYPES } from './figures.ts';
+import {
+  type Figures,
+  figuresOf,
+  type Kills,
+  missingOf,
+  recordedEvents,
+  TYPES,
+} from './figures.ts';
 
 export interface KillPlan {
   seconds: number;
+  /** Longer, until there were so many: starts take long on a busy machine. */
+  killsMin?: number;
   /** Between two kills. */
   everyMs: number;
   /** Writes per second. */
@@ -36,9 +45,11 @@ interface World {
 /** Of an attempt; its claim ends `MARGIN_MS` later at the latest. */
 const ATTEMPT_MS = 2_000;
 const MARGIN_MS = 15_000;
+/** A run may take so many times as long as planned. */
+const LONGER = 10;
 const WALLETS = 40;
 const PLENTY = 10n ** 15n;
-const ENDS_WITHIN_MS = 240_000;
+const WAITS = { deadlineMs: 180_000, everyMs: 200 };
 
 const SETTINGS = {
   http: { port: 0 },
@@ -81,23 +92,35 @@ export async function runKills(
     const calmMs = monotonicMs();
     await traffic.stop();
     say('no more kills and writes; what is open ends');
-    const isEnded = async () => ((await isPending(db)) ? undefined : true);
-    const ended = await until(isEnded, { deadlineMs: ENDS_WITHIN_MS });
+    const ended = await until(async () => ((await isOpen(db)) ? undefined : true), WAITS);
+    const recorded = await recordedEvents(db);
+    const isMissing = () => missingOf(recorded, { destinations, events: feed.events }).length > 0;
+    const came = await until(async () => (isMissing() ? undefined : true), WAITS);
     const endedMs = monotonicMs();
     const events = await feed.stop();
-    const outcomes = await outcomesOf(db, traffic.writes, applied());
+    // The service applies what it accepted some seconds later.
+    const rightOutcomes = async () => {
+      const found = await outcomesOf(db, traffic.writes, applied());
+      return found.wrong.length === 0 ? found : undefined;
+    };
+    const outcomes =
+      (await until(rightOutcomes)) ?? (await outcomesOf(db, traffic.writes, applied()));
     const { kills, crashesMs } = disturbed;
     const leaseMs = ATTEMPT_MS + MARGIN_MS;
-    const figures = await figuresOf(db, { destinations, events, leaseMs, crashesMs });
+    const run = { destinations, events, leaseMs, crashesMs };
     const { writes } = traffic;
-    const answered = writes.filter(({ status }) => status === 200 || status === 202).length;
     return {
-      ...figures,
+      ...figuresOf(recorded, await recordedEvents(db), run),
       kills,
       crashes: crashesMs.length,
-      writes: { sent: writes.length, answered, wrong: outcomes.wrong },
+      writes: {
+        sent: writes.length,
+        answered: writes.filter(({ status }) => status === 200 || status === 202).length,
+        wrong: outcomes.wrong,
+        undecided: outcomes.undecided,
+      },
       unrecorded: outcomes.unrecorded,
-      endedAfterS: ended ? (endedMs - calmMs) / 1000 : undefined,
+      endedAfterS: ended && came ? (endedMs - calmMs) / 1000 : undefined,
     };
   } finally {
     await Promise.all(daemons.map((daemon) => daemon.stop()));
@@ -175,7 +198,7 @@ interface Disturbed {
 
 async function disturb(
   daemons: readonly Restarted[],
-  { seconds, everyMs, daemonEvery, seed }: KillPlan,
+  { seconds, killsMin = 0, everyMs, daemonEvery, seed }: KillPlan,
   restarts: readonly (() => Promise<void>)[],
   say: (text: string) => void,
 ): Promise<Disturbed> {
@@ -201,8 +224,11 @@ async function disturb(
     return promise;
   });
   const started = monotonicMs();
-  const isOver = async () => (monotonicMs() - started >= seconds * 1000 ? true : undefined);
-  await until(isOver, { deadlineMs: 2 * seconds * 1000 });
+  const isOver = async () => {
+    const isEnough = kills.daemons + kills.senders >= killsMin;
+    return (isEnough && monotonicMs() - started >= seconds * 1000) || undefined;
+  };
+  await until(isOver, { deadlineMs: LONGER * seconds * 1000 });
   clearInterval(timer);
   await Promise.all(under);
   return { kills, crashesMs };
@@ -247,6 +273,8 @@ function followFeed(apps: () => App[]) {
     { deadlineMs: 3_600_000, everyMs: 10 },
   );
   return {
+    /** So far. */
+    events: events as readonly FeedEvent[],
     /** Reads to the end. */
     async stop(): Promise<FeedEvent[]> {
       isOver = true;
@@ -269,9 +297,9 @@ function harvest(sandbox: Sandbox) {
   };
 }
 
-/** Whether something may still change, or wait for its delivery. */
-async function isPending(db: Db): Promise<boolean> {
-  if (await isOpen(db)) return true;
-  const rows = await db.sql`select from tallyhook.pending_deliveries limit 1`;
+/** Whether the outcome of a write is not known yet; two people decide about the undecided. */
+async function isOpen(db: Db): Promise<boolean> {
+  const rows = await db.sql`
+    select from tallyhook.operations where state in ('queued', 'sending', 'unknown') limit 1`;
   return rows.length > 0;
 }
