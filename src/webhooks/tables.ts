@@ -16,32 +16,40 @@ import {
   uuid,
 } from '../db/drizzle.ts';
 
-export const endpoints = tallyhook.table('endpoints', {
-  id: text().primaryKey(),
-  url: text().notNull(),
-  description: text(),
-  /** Exact types, `group.*` or `*`. */
-  eventTypes: text('event_types').array().notNull(),
-  /** none or subject: at most one delivery in flight per subject, in order. */
-  ordering: text().notNull(),
-  signing: text().array().notNull(),
-  /** The signing keys, newest first, each with its expiry. */
-  encryptedSecrets: text('encrypted_secrets').notNull(),
-  encryptedHeaders: text('encrypted_headers'),
-  publicKey: text('public_key'),
-  ratePerS: doublePrecision('rate_per_s'),
-  state: text().notNull(),
-  /** gone, failing, requested or deleted. */
-  stateReason: text('state_reason'),
-  stateAt: instant('state_at').notNull(),
-  /** When it was created or its types were changed. */
-  subscribedAt: instant('subscribed_at').notNull(),
-  /** Pending deliveries of events from before are to be cancelled. */
-  skipBefore: instant('skip_before'),
-  createdBy: text('created_by').notNull(),
-  createdAt: instant('created_at').notNull(),
-  deletedAt: instant('deleted_at'),
-});
+export const endpoints = tallyhook.table(
+  'endpoints',
+  {
+    id: text().primaryKey(),
+    url: text().notNull(),
+    description: text(),
+    /** Exact types, `group.*` or `*`. */
+    eventTypes: text('event_types').array().notNull(),
+    /** none or subject: at most one delivery in flight per subject, in order. */
+    ordering: text().notNull(),
+    signing: text().array().notNull(),
+    /** The signing keys, newest first, each with its expiry. */
+    encryptedSecrets: text('encrypted_secrets').notNull(),
+    encryptedHeaders: text('encrypted_headers'),
+    publicKey: text('public_key'),
+    ratePerS: doublePrecision('rate_per_s'),
+    state: text().notNull(),
+    /** gone, failing, requested or deleted. */
+    stateReason: text('state_reason'),
+    stateAt: instant('state_at').notNull(),
+    /** When it was created or its types were changed. */
+    subscribedAt: instant('subscribed_at').notNull(),
+    /** Pending deliveries of events from before are to be cancelled. */
+    skipBefore: instant('skip_before'),
+    createdBy: text('created_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+    deletedAt: instant('deleted_at'),
+  },
+  (t) => [
+    // Each event finds its endpoints by its patterns (`emit_events`).
+    index('endpoints_by_type').using('gin', t.eventTypes).where(sql`deleted_at is null`),
+    index('endpoints_by_subscription').on(t.subscribedAt),
+  ],
+);
 
 /** Separate from `endpoints`, because it changes with every group of attempts. */
 export const endpointHealth = tallyhook.table('endpoint_health', {
