@@ -72,6 +72,12 @@ export function makeConsole({ styles = [], signIn, basePath = '' }: ConsoleDeps 
     if (!asset) return c.notFound();
     return answer(asset(), c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
   });
+  // Last. A person who mistypes an address gets a page that says so, a program a problem document.
+  app.all('/:path{.+}', (c, next) => {
+    const isPerson = c.req.method === 'GET' && c.req.header('accept')?.includes('text/html');
+    const isPage = !/^\/(?:api|v1|console)(?:\/|$)/.test(c.req.path);
+    return isPerson && isPage ? c.body(load().shell, 404, headers) : next();
+  });
   return app;
 }
 

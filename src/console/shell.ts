@@ -9,6 +9,13 @@ export const LIBRARIES = {
   uplot: 'uplot/dist/uPlot.iife.min.js',
 };
 
+/** Two strokes of a tally and the hook that crosses them. */
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2f6f5e" ' +
+    'stroke-width="2" stroke-linecap="round">' +
+    '<path d="M4 2v12M8 2v12M12 2v9a2.5 2.5 0 0 1-5 0"/></svg>',
+)}`;
+
 /** The path under `/console/` of a library. */
 export function libraryPath(name: string): string {
   return `library/${name.replace('/', '-')}.js`;
@@ -44,7 +51,7 @@ export function shellOf(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 ${meta}<title>Tallyhook</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${basePath}/console/style.css">
 <script type="importmap">${importMapOf(basePath)}</script>
 ${preloads}

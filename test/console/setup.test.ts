@@ -75,10 +75,10 @@ describe('The pages of the setup', () => {
     };
     await page.setInputFiles('input[name=file]', file);
     await page.getByRole('button', { name: 'Check' }).click();
-    await page.getByText('Of 1,201 lines 1,201 would be added.').waitFor();
+    await page.getByText('Of 1 201 lines 1 201 would be added.').waitFor();
     expect((await rig.app.call('GET', '/api/watches')).json.data).toHaveLength(1);
-    await page.getByRole('button', { name: 'Watch 1,201' }).click();
-    await page.getByText('Of 1,201 lines 1,201 are added.').waitFor();
+    await page.getByRole('button', { name: 'Watch 1 201' }).click();
+    await page.getByText('Of 1 201 lines 1 201 are added.').waitFor();
     await check('many watches');
     await page.getByRole('button', { name: 'More' }).waitFor();
     const first = page.locator('tbody tr').first();

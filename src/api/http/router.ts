@@ -59,10 +59,13 @@ interface RouteBase<R extends z.ZodObject> {
   request: R;
 }
 
+/** A key needs one of them. */
+type Scopes = Scope | Scope[];
+
 /** A route that answers a JSON document; without a schema it answers 204. */
 interface Route<R extends z.ZodObject, S extends z.ZodType> extends RouteBase<R> {
   method: 'get' | 'post' | 'patch' | 'delete';
-  scope: Scope;
+  scope: Scopes;
   /** A key with the scope `portal` may use it, too: it shows and changes only what is its own. */
   ownOnly?: true;
   status?: 200 | 201 | 202;
@@ -92,7 +95,7 @@ interface ListRoute<
   Listed extends Row<A>,
   Position,
 > extends Omit<RouteBase<R>, 'description'> {
-  scope: Scope;
+  scope: Scopes;
   ownOnly?: true;
   items: A;
   /** The rows after a position, in the order of the list. */
@@ -259,6 +262,12 @@ const AUDITED = [
   'sign_offs',
   'format',
   'reports',
+  'dry_run',
+  'since',
+  'until',
+  'which',
+  'types',
+  'held',
 ];
 
 /** Does the work between the two commits of its audit entry. */
@@ -293,8 +302,8 @@ async function audited<T>(
   }
 }
 
-function scopesOf({ scope, ownOnly }: { scope: Scope; ownOnly?: true }): Scope[] {
-  return ownOnly ? [scope, 'portal'] : [scope];
+function scopesOf({ scope, ownOnly }: { scope: Scopes; ownOnly?: true }): Scope[] {
+  return [scope, ownOnly ? ('portal' as const) : []].flat();
 }
 
 /**

@@ -108,8 +108,8 @@ function addOperation(
 type Options = Remote & Row & { json?: true; limit?: number };
 
 function keyOf({ security = [] }: Operation): string {
-  const scopes = Object.values(security[0] ?? {}).flat();
-  return scopes.length === 0 ? 'any key' : `key with the scope ${scopes.join(', ')}`;
+  const scopes = security.flatMap((one) => Object.values(one).flat());
+  return scopes.length === 0 ? 'any key' : `key with the scope ${scopes.join(' or ')}`;
 }
 
 function described({ description }: Parameter): { description?: string } {

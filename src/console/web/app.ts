@@ -10,6 +10,7 @@ import {
 } from './kit/api.ts';
 import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
+import { shortText } from './kit/format.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
 import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
@@ -183,9 +184,12 @@ function Routed() {
       () => setFailed(true),
     );
   }, [loader]);
+  const [id] = ids;
   useEffect(() => {
-    document.title = `${first ? `${first} · ` : ''}Tallyhook`;
-  }, [first]);
+    const name = `${first.slice(0, 1).toUpperCase()}${first.slice(1)}`;
+    const subject = id === undefined ? name : `${name} ${shortText(id)}`;
+    document.title = subject ? `${subject} · Tallyhook` : 'Tallyhook';
+  }, [first, id]);
   const shownBefore = useRef(path);
   useEffect(() => {
     // The link that was followed may be gone; the next Tab leads into the new page.

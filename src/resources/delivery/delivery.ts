@@ -26,7 +26,7 @@ export const delivery = resource(
     due_at: nullable(instant('Time of the next attempt while pending')),
     attempts: count(),
     created_at: instant(undefined, { title: 'Event of' }),
-    finished_at: nullable(instant(undefined, { title: 'Ended or next' })),
+    finished_at: nullable(instant(undefined, { title: 'Ended, or next attempt' })),
   },
   {
     columns: [

@@ -51,7 +51,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
   router.answer({
     ...base,
     method: 'post',
-    scope: 'manage',
+    scope: ['manage', 'decide'],
     path: '/api/reports',
     summary: 'Make the reconciliation report of a period; of a closed one it is that of its close',
     request: z.object({ body: reportInput }),

@@ -6,10 +6,13 @@ import { BASE_PATH, insidePath, meta } from './shell.ts';
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
-  constructor(status: number, code: string, text: string) {
+  /** What is wrong with members of the request, by their first name. */
+  readonly fields: Readonly<Record<string, string>>;
+  constructor(status: number, code: string, text: string, fields: Record<string, string> = {}) {
     super(text);
     this.status = status;
     this.code = code;
+    this.fields = fields;
   }
 }
 
@@ -77,7 +80,11 @@ export async function send(
   const problem = await answer.json().catch(() => ({}));
   const why = problem.detail ?? problem.title ?? `HTTP status ${answer.status}`;
   if (answer.status === 401 && path !== '/session') endSession(why);
-  throw new Problem(answer.status, problem.code ?? '', why);
+  const errors: { path: string; message: string }[] = problem.errors ?? [];
+  const fields = Object.fromEntries(
+    errors.map(({ path, message }) => [path.split('.')[0] ?? '', message]),
+  );
+  throw new Problem(answer.status, problem.code ?? '', why, fields);
 }
 
 /** @throws Problem */

@@ -48,10 +48,23 @@ interface OrderProps {
 /** A button whose order is given in a dialog. */
 export function Order({ label, text, fields = [], kind = 'plain', ...props }: OrderProps) {
   const [open, setOpen] = useState(false);
+  const [warned, setWarned] = useState(false);
   const dialog = useRef<HTMLDialogElement>(null);
+  const atFirst = useRef('');
   useEffect(() => {
-    if (open) dialog.current?.showModal();
+    setWarned(false);
+    if (!open) return;
+    dialog.current?.showModal();
+    const form = dialog.current?.querySelector('form');
+    if (form) atFirst.current = filledIn(form);
   }, [open]);
+  // What was typed is not lost by one Escape.
+  const keep = (event: Event) => {
+    const form = dialog.current?.querySelector('form');
+    if (warned || !form || filledIn(form) === atFirst.current) return;
+    event.preventDefault();
+    setWarned(true);
+  };
   return html`<button
       type="button"
       class=${kind}
@@ -62,9 +75,18 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
     </button>
     ${
       open &&
-      html`<dialog ref=${dialog} onClose=${() => setOpen(false)} aria-label=${label}>
+      html`<dialog
+        ref=${dialog}
+        onCancel=${keep}
+        onClose=${() => setOpen(false)}
+        aria-label=${label}
+      >
         <h2>${label}</h2>
         <div class="muted">${text}</div>
+        ${
+          warned &&
+          html`<p class="notice warn" role="alert">Press Escape again to drop what you typed.</p>`
+        }
         <${Form}
           fields=${fields}
           label=${label}
@@ -78,6 +100,19 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
         />
       </dialog>`
     }`;
+}
+
+/** What the fields of a form hold. */
+function filledIn(form: HTMLFormElement): string {
+  return JSON.stringify([...new FormData(form)]);
+}
+
+/** What is wrong with a field: named by the problem, or the first word of its text. */
+function faultOf({ name }: Field, problem: Problem | undefined): string | undefined {
+  if (!problem) return undefined;
+  const { fields, message, code } = problem;
+  const isOf = code.startsWith(`${name}_`) || message.split(/\W/)[0] === name;
+  return fields[name] ?? (isOf ? message : undefined);
 }
 
 /** The fields and the buttons of an order; also used outside of a dialog. */
@@ -112,7 +147,10 @@ export function Form({
     }
   };
   return html`<form class="form" onSubmit=${submit}>
-    ${fields.map((field) => html`<${Input} key=${field.name} field=${field} />`)}
+    ${fields.map(
+      (field) =>
+        html`<${Input} key=${field.name} field=${field} problem=${faultOf(field, problem)} />`,
+    )}
     ${problem && html`<p class="notice bad" role="alert">${problem.message}</p>`}
     <div class="actions">
       ${cancel && html`<button type="button" class="quiet" onClick=${cancel}>Cancel</button>`}
@@ -121,10 +159,11 @@ export function Form({
   </form>`;
 }
 
-function Input({ field }: { field: Field }) {
+function Input({ field, problem }: { field: Field; problem?: string | undefined }) {
   const { name, label, type = 'text', value = '', hint, optional = false } = field;
   const required = !optional;
-  const common = { name, required, autocomplete: 'off' };
+  const invalid = problem === undefined ? {} : { 'aria-invalid': 'true' };
+  const common = { name, required, autocomplete: 'off', ...invalid };
   const input =
     type === 'area'
       ? html`<textarea rows="3" ...${common}>${value}</textarea>`
@@ -142,5 +181,6 @@ function Input({ field }: { field: Field }) {
   return html`<label class="field">
     <span>${label}${optional && html` <span class="muted">(optional)</span>`}</span>
     ${input} ${hint && html`<span class="muted">${hint}</span>`}
+    ${problem && html`<span class="bad-text">${problem}</span>`}
   </label>`;
 }

@@ -275,12 +275,22 @@ export function Tabs({
   chosen: string;
   onChange: (value: string) => void;
 }) {
-  return html`<div class="tabs" role="tablist">
+  const values = tabs.map(([value]) => value);
+  const press = (event: KeyboardEvent) => {
+    const to = KEYS[event.key]?.(values.indexOf(chosen), values.length);
+    if (to === undefined) return;
+    event.preventDefault();
+    onChange(values[to] ?? chosen);
+    const { children } = event.currentTarget as HTMLElement;
+    (children[to] as HTMLElement | undefined)?.focus();
+  };
+  return html`<div class="tabs" role="tablist" onKeyDown=${press}>
     ${tabs.map(
       ([value, text]) => html`<button
         type="button"
         role="tab"
         aria-selected=${value === chosen}
+        tabindex=${value === chosen || !values.includes(chosen) ? 0 : -1}
         onClick=${() => onChange(value)}
       >
         ${text}
@@ -288,3 +298,11 @@ export function Tabs({
     )}
   </div>`;
 }
+
+/** Where a key leads from one of so many tabs. */
+const KEYS: Record<string, (from: number, of: number) => number> = {
+  ArrowRight: (from, of) => (from + 1) % of,
+  ArrowLeft: (from, of) => (from + of - 1) % of,
+  Home: () => 0,
+  End: (_, of) => of - 1,
+};

@@ -13,7 +13,7 @@ export function signedText(amount: string): string {
 }
 
 export function countText(count: number): string {
-  return count.toLocaleString('en');
+  return amountText(String(count));
 }
 
 export function shortText(text: string, head = 8, tail = 6): string {

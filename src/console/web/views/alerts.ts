@@ -1,5 +1,6 @@
 /** The alerts that are raised now, each in a sentence. */
 import type { alert } from '../../../resources/admin/alert.ts';
+import { cellText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { type Page, useData } from '../kit/api.ts';
 import { Card, Time } from '../kit/elements.ts';
@@ -53,7 +54,7 @@ function detailText(detail: Record<string, unknown>): string {
   return Object.entries(detail)
     .filter(([name, value]) => value !== null && !['alert_id', 'kind', 'rule'].includes(name))
     .map(([name, value]) => {
-      const text = String(value);
+      const text = cellText(value);
       const shown = /^-?\d+$/.test(text)
         ? name.endsWith('_ms')
           ? durationText(Number(text))

@@ -205,7 +205,7 @@ function Counts({ status }: { status: Status }) {
   return html`<div class="tiles">
     ${tile(countText(operations), 'open operations', '/operations?state=open')}
     ${tile(countText(open.drifts), 'open drifts', '/drifts')}
-    ${tile(countText(waiting), 'rows wait in all stages', '#stages')}
+    ${tile(countText(waiting), 'waiting in the backlog', '#stages')}
     ${tile(ended, 'until a drift ends (median)', `/drifts?state=all&ended_since=${monthAgo}`)}
   </div>`;
 }

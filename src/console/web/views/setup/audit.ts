@@ -1,5 +1,6 @@
 /** The audit trail: who changed what through the API, newest first. */
 import { auditEntry } from '../../../../resources/admin/audit-entry.ts';
+import { cellText } from '../../../../resources/cells.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
@@ -36,6 +37,10 @@ const ACTIONS: Record<string, string> = {
   'POST /api/endpoints/{id}/enable': 'enabled an endpoint',
   'POST /api/endpoints/{id}/disable': 'disabled an endpoint',
   'POST /api/deliveries/{id}/retry': 'retried a delivery',
+  'POST /api/endpoints/{id}/replay': 'replayed events',
+  'POST /api/replays/{id}/cancel': 'ended a replay',
+  'POST /api/deliveries/{id}/cancel': 'gave up a delivery',
+  'POST /api/portal-links': 'made a portal link',
   'POST /api/reports': 'made a report',
   'POST /api/periods/close': 'closed a period',
   'POST /api/periods/{id}/sign': 'signed a period',
@@ -70,12 +75,12 @@ const PAGES: Record<string, string> = {
 };
 
 function valueText(name: string, value: unknown): unknown {
-  if (/_at$/.test(name) && typeof value === 'number')
+  if (/_at$|^(?:from|to|since|until)$/.test(name) && typeof value === 'number')
     return html`<${Time} at=${new Date(value).toISOString()} exact />`;
-  if (Array.isArray(value)) return value.join(', ');
+  if (Array.isArray(value)) return value.map((one) => cellText(one)).join(', ');
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
-      .map(([of, its]) => `${wordsOf(of)} ${[its].flat().join(', ')}`)
+      .map(([of, its]) => `${wordsOf(of)} ${cellText(its)}`)
       .join(', ');
   const text = String(value);
   const page = PAGES[text.split('_')[0] ?? ''];
@@ -100,9 +105,11 @@ const COLUMNS = columnsFor(auditEntry, {
       </span>`,
   },
   result: {
-    of: ({ result }) =>
-      result === 'done'
-        ? html`<${Pill} tone="good">done<//>`
-        : html`<${Pill} tone="warn">${result === null ? 'not known' : wordsOf(result)}<//>`,
+    of: ({ result, detail }) =>
+      result === 'done' && detail.dry_run === true
+        ? html`<${Pill}>dry run<//>`
+        : result === 'done'
+          ? html`<${Pill} tone="good">done<//>`
+          : html`<${Pill} tone="warn">${result === null ? 'not known' : wordsOf(result)}<//>`,
   },
 });

@@ -1,6 +1,7 @@
 /** The settings in effect on the daemon that answers, and where each comes from. */
 
 import type { setting } from '../../../../resources/admin/setting.ts';
+import { cellText } from '../../../../resources/cells.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useData } from '../../kit/api.ts';
 import { Card, Choice, Failed, Loading, Pill, Table, View } from '../../kit/elements.ts';
@@ -63,7 +64,8 @@ function sectionOf(name: string): string {
 function textOf({ unit, value, is_secret: isSecret, is_set: isSet }: Setting) {
   if (!isSet) return html`<span class="muted">not set</span>`;
   if (isSecret) return html`<span class="muted">set, hidden</span>`;
-  if (Array.isArray(value)) return value.length > 0 ? value.join(', ') : 'none';
+  if (Array.isArray(value))
+    return value.length > 0 ? value.map((one) => html`<div>${cellText(one)}</div>`) : 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'object') return 'none';
   if (unit === 'ms' && typeof value === 'number')

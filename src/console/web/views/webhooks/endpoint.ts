@@ -61,7 +61,7 @@ export default function EndpointView({ ids }: ViewProps) {
         <${Strip} rows=${rows ?? []} />
         <${FailedOrders} endpoint=${data} done=${again} />
       <//>
-      <${Card} title="What it gets"><${Facts} pairs=${settingFacts(data)} /><//>
+      <${Card} title="Settings"><${Facts} pairs=${settingFacts(data)} /><//>
     </div>
     <${OverTime} path=${path} />
     <${Card}

@@ -1,6 +1,6 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
 import { endpointDetail } from '../../../../resources/delivery/endpoint.ts';
-import { call, useList, withQuery } from '../../kit/api.ts';
+import { call, sessionOf, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, Time, View } from '../../kit/elements.ts';
@@ -49,6 +49,10 @@ export function endpointInput({ url, description, event_types, ordering, rate_pe
   };
 }
 
+const LEAD =
+  'Receivers of signed webhooks. What a receiver does not take is sent again with growing ' +
+  'pauses; nothing is lost.';
+
 export default function Endpoints(_: ViewProps) {
   const failing = usePlace().query.get('failing') ?? '';
   const list = useList<Endpoint>(withQuery('/api/endpoints', { limit: '50', failing }));
@@ -64,7 +68,7 @@ export default function Endpoints(_: ViewProps) {
   />`;
   return html`<${View}
     title="Endpoints"
-    lead="Receivers of signed webhooks. A receiver that fails is asked less often; nothing is lost."
+    lead=${LEAD}
     actions=${actions}
   >
     ${made && html`<${SecretCard} made=${made} done=${() => setMade(undefined)} />`}
@@ -91,13 +95,25 @@ export default function Endpoints(_: ViewProps) {
   <//>`;
 }
 
+/** Of an endpoint of another owner only the origin is known here. */
+function isHidden({ created_by: owner }: Endpoint): boolean {
+  const { owner: own, scopes = [] } = sessionOf() ?? {};
+  return owner !== own && !scopes.includes('admin');
+}
+
 const COLUMNS = columnsFor(endpointDetail, {
   url: {
-    of: ({ id, url, description }) =>
-      html`<span>
+    of: (endpoint) => {
+      const { id, url, description } = endpoint;
+      return html`<span>
         <a href=${`/endpoints/${id}`} class="break">${url}</a>
+        ${
+          isHidden(endpoint) &&
+          html`<span class="muted"> path shown to ${endpoint.created_by}</span>`
+        }
         ${description && html`<br /><span class="muted">${description}</span>`}
-      </span>`,
+      </span>`;
+    },
   },
   health: {
     of: (endpoint) => html`<${HealthPill} endpoint=${endpoint} />`,
