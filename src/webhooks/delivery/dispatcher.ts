@@ -136,9 +136,11 @@ export class Dispatcher {
   ): Promise<Claim> {
     const { db, settings } = this.deps;
     const served = this.sender.servedSince(now - SERVED_MS);
-    const first = this.quotasOf(ready, capacity, now);
+    const failing = this.resultWriter.failing();
+    const isSettled = ({ endpointId }: ActiveEndpoint) => !failing.has(endpointId);
+    const first = this.quotasOf(ready.filter(isSettled), capacity, now);
     const left = capacity - first.reduce((sum, { n }) => sum + n, 0);
-    const quotas = [...first, ...this.quotasOf(perhaps, left, now)];
+    const quotas = [...first, ...this.quotasOf(perhaps.filter(isSettled), left, now)];
     const claims = await db.single((q) =>
       claimDeliveries(q, {
         quotas,
@@ -153,7 +155,8 @@ export class Dispatcher {
     this.remember(claims.active, served.map(idOf));
     this.accept(claims.jobs, now);
     const tried = new Map(quotas.map(({ endpoint }) => [endpoint.endpointId, endpoint]));
-    return { ...claims, ready: claims.active.filter((each) => isReady(each, now)), tried };
+    const nowReady = claims.active.filter((each) => isReady(each, now) && isSettled(each));
+    return { ...claims, ready: nowReady, tried };
   }
 
   private quotasOf(candidates: readonly ActiveEndpoint[], capacity: number, now: Instant): Quota[] {
