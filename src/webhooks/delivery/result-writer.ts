@@ -84,8 +84,8 @@ export class ResultWriter {
   }
 
   /**
-   * Endpoints of which a failed attempt is not stored yet. Nothing more is claimed of them: they may
-   * be gone, or have asked for a pause.
+   * Endpoints of which a failed attempt is not stored yet. Nothing more is claimed of them: they
+   * may be gone, or have asked for a pause.
    */
   failing(): Set<string> {
     const failed = [...this.storing, ...this.finished].filter(hasFailed);
