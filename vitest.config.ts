@@ -34,6 +34,7 @@ const LONG = [
   'test/reports/hledger.test.ts',
   'test/sandbox/control/pages.test.ts',
   'test/tools/{contract,observe,simulate}/*.test.ts',
+  'test/tools/hostile/kills/kills.test.ts',
 ];
 /** On the server of Debian that TEST_DATABASE_URL names. */
 const DEBIAN = ['test/debian/**/*.test.ts'];

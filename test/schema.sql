@@ -971,6 +971,8 @@ CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (clo
 CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (closed_at IS NULL);
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at, operation_id) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
+CREATE INDEX endpoints_by_subscription ON tallyhook.endpoints USING btree (subscribed_at);
+CREATE INDEX endpoints_by_type ON tallyhook.endpoints USING gin (event_types) WHERE (deleted_at IS NULL);
 CREATE INDEX endpoints_filtered ON tallyhook.endpoints USING btree (id) WHERE ((filter IS NOT NULL) AND (deleted_at IS NULL));
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
@@ -1669,7 +1671,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
-CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 6740319d035f4c96f843866593b038e9
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 79298d3156d266cbf10f21ed1577a91f
 CREATE OR REPLACE FUNCTION tallyhook.compare(v jsonb, plain jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 432cde8c8b0747111a638820b996803e
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
@@ -1682,7 +1684,7 @@ CREATE OR REPLACE FUNCTION tallyhook.document_of(body text) RETURNS jsonb LANGUA
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
-CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body 34e9c323ef16dc53e19370f538891fc1
+CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body a72abde22a8d45daa56531916a8b8de9
 CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
 CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events, shape_names text[] DEFAULT NULL::text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body a2115035c67ee66278287159e873158c
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
@@ -1702,6 +1704,7 @@ CREATE OR REPLACE FUNCTION tallyhook.movements_daily("from" timestamp with time 
 CREATE OR REPLACE FUNCTION tallyhook.number_events(emits integer, waits boolean) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ff9bc04e6a3ff754093e41d5d4b32d65
 CREATE OR REPLACE FUNCTION tallyhook.owner_key(owner text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog', 'pg_temp'; -- body 48ea73dea731c929830943049883eefb
 CREATE OR REPLACE FUNCTION tallyhook.passes_filter(e tallyhook.events, filter jsonb) RETURNS boolean LANGUAGE sql STABLE; -- body 93c87a47a2319adfef15924cae4546d6
+CREATE OR REPLACE FUNCTION tallyhook.patterns_of(type text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 72093451a6789c34adf334c7f150cc6b
 CREATE OR REPLACE FUNCTION tallyhook.period_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body ad9f9b63117c2e3158af1c2159d0f46e
 CREATE OR REPLACE FUNCTION tallyhook.periods_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f17a072b531ba6ef642baa1dbe615b8c
 CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 852c09dc7065253df21f23db92e56172
@@ -2089,6 +2092,7 @@ grant execute on function tallyhook.movements(timestamp with time zone,timestamp
 grant execute on function tallyhook.number_events(integer,boolean) to tallyhook_writer;
 grant execute on function tallyhook.owner_key(text) to tallyhook_writer;
 grant execute on function tallyhook.passes_filter(tallyhook.events,jsonb) to tallyhook_writer;
+grant execute on function tallyhook.patterns_of(text) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,text,integer,integer) to tallyhook_writer;
 grant execute on function tallyhook.remove_bodies(uuid[],timestamp with time zone[],timestamp with time zone) to tallyhook_writer;

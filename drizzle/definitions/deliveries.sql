@@ -175,7 +175,7 @@ begin
   left join lateral (
     select d.due_at from tallyhook.pending_deliveries d
     where d.endpoint_id = e.uuid and (d.lease_until is null or d.lease_until <= at)
-    order by d.due_at limit 1) f on e.state = 'enabled';
+    order by d.due_at limit 1) f on e.state = 'enabled' and e.paused_until is null;
   return next;
 end $$;
 --> statement-breakpoint

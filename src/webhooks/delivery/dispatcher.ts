@@ -37,19 +37,29 @@ export interface Pass {
   nextDueAt?: Instant;
 }
 
-/** Endpoints examined, and deliveries cancelled per endpoint, in one pass. */
+/** Endpoints served lately that a pass examines, and deliveries of one that it cancels. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
 /** Deliveries of a recovered endpoint that are pulled forward when it has none due. */
 const PULLED = 100;
 /** Of so many endpoints in one pass. */
 const RECOVERING_MAX = 10;
+/** Endpoints of a page of a round: a claim takes as long as its page, and others wait for it. */
+const PAGE_MAX = 100;
+/** Endpoints of which nothing is known to be due that a claim tries beside ready ones. */
+const PERHAPS_MAX = 100;
 /** Endpoints from which deliveries were claimed since are examined between rounds. */
 const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
+
+interface Candidates {
+  ready: readonly ActiveEndpoint[];
+  /** Those that may have got a delivery since they were examined. */
+  perhaps: readonly ActiveEndpoint[];
+}
 
 interface Claim extends Claims {
   /** Of the examined endpoints, those whose first delivery may be sent now. */
@@ -97,46 +107,58 @@ export class Dispatcher {
     let claims = await this.claim(this.candidates(now), capacity, inRound, now);
     // What the examination has found is claimed at once, if nothing else was.
     const found = claims.jobs.length === 0 ? untriedOf(claims) : [];
-    if (found.length > 0) claims = await this.claim(found, capacity, inRound, now);
+    if (found.length > 0)
+      claims = await this.claim({ ready: found, perhaps: [] }, capacity, inRound, now);
     if (inRound) this.rounds.advance(claims, now);
     return this.passOf(claims, inRound, now, signal);
   }
 
   /**
-   * Ready endpoints; or else those served lately, any of which may have got a delivery since: the
-   * first one after a pause is claimed without a search for it.
+   * Ready endpoints, and those served lately, any of which may have got a delivery since: the first
+   * one after a pause is claimed without a search for it. Beside ready ones, which may be ready for
+   * days, some of them that take what they get.
    */
-  private candidates(now: Instant): ActiveEndpoint[] {
+  private candidates(now: Instant): Candidates {
     const known = [...this.examined.values()];
     const ready = known.filter((endpoint) => isReady(endpoint, now));
-    if (ready.length > 0) return ready;
-    return known.filter((endpoint) => (mayReceiveAt(endpoint) ?? NEVER) <= now);
+    const others = known.filter((endpoint) => {
+      const isUnknown = ready.length === 0 || endpoint.firstDueAt === null;
+      return isUnknown && (mayReceiveAt(endpoint) ?? NEVER) <= now;
+    });
+    if (ready.length === 0) return { ready: others, perhaps: [] };
+    const healthy = others.filter(({ consecutiveFailures }) => consecutiveFailures === 0);
+    return { ready, perhaps: roundRobin(healthy, this.lastServed, PERHAPS_MAX) };
   }
 
   private async claim(
-    candidates: readonly ActiveEndpoint[],
+    { ready, perhaps }: Candidates,
     capacity: number,
     inRound: boolean,
     now: Instant,
   ): Promise<Claim> {
     const { db, settings } = this.deps;
     const served = this.sender.servedSince(now - SERVED_MS);
-    const quotas = this.quotasOf(candidates, capacity, now);
+    const failing = this.resultWriter.failing();
+    const isSettled = ({ endpointId }: ActiveEndpoint) => !failing.has(endpointId);
+    const first = this.quotasOf(ready.filter(isSettled), capacity, now);
+    const left = capacity - first.reduce((sum, { n }) => sum + n, 0);
+    const quotas = [...first, ...this.quotasOf(perhaps.filter(isSettled), left, now)];
     const claims = await db.single((q) =>
       claimDeliveries(q, {
         quotas,
         served: inRound ? undefined : roundRobin(served, this.lastServed, EXAMINED_MAX).map(idOf),
         after: this.rounds.after,
-        limit: EXAMINED_MAX,
+        limit: PAGE_MAX,
         now,
         leaseUntil: now + settings.send.deadlineMs + settings.leaseMarginMs,
       }),
     );
-    this.lastServed = quotas.at(-1)?.endpoint.endpointId ?? this.lastServed;
+    this.lastServed = first.at(-1)?.endpoint.endpointId ?? this.lastServed;
     this.remember(claims.active, served.map(idOf));
     this.accept(claims.jobs, now);
     const tried = new Map(quotas.map(({ endpoint }) => [endpoint.endpointId, endpoint]));
-    return { ...claims, ready: claims.active.filter((each) => isReady(each, now)), tried };
+    const nowReady = claims.active.filter((each) => isReady(each, now) && isSettled(each));
+    return { ...claims, ready: nowReady, tried };
   }
 
   private quotasOf(candidates: readonly ActiveEndpoint[], capacity: number, now: Instant): Quota[] {
@@ -187,14 +209,15 @@ export class Dispatcher {
     this.starved = ready.length > 0 && !hasCapacity ? ready : undefined;
     const left = hasCapacity && (jobs.length > 0 || untriedOf(claims).length > 0);
     const claimed = jobs.length;
-    if (left || deferred > 0 || cancelled.length > 0 || recovering > 0 || next !== '')
-      return { claimed, more: true };
+    const hasPage = inRound && next !== '';
+    const more = deferred > 0 || cancelled.length > 0 || recovering > 0;
+    if (left || more || (hasPage && this.rounds.isDue(now))) return { claimed, more: true };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
     const nextAt = Math.min(
       nextDueAt(active, now),
       resumesAt ?? NEVER,
       ready.length > 0 ? now + RECHECK_MS : NEVER,
-      inRound ? NEVER : this.rounds.nextAt,
+      inRound && !hasPage ? NEVER : this.rounds.nextAt,
     );
     return { claimed, more: false, ...(nextAt === NEVER ? {} : { nextDueAt: nextAt }) };
   }

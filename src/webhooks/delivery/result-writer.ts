@@ -24,6 +24,7 @@ import {
   ATTEMPT_RESULTS,
   type AttemptResult,
   evaluateAttempt,
+  isSuccess,
   ownPolicy,
 } from './attempt-result.ts';
 import { type AttemptResponse, NOT_PREPARED } from './http/attempt.ts';
@@ -65,6 +66,7 @@ export class ResultWriter {
   private readonly deps: ResultWriterDeps;
   private finished: FinishedSend[] = [];
   private released: Job[] = [];
+  private storing: readonly FinishedSend[] = [];
   private running: Promise<void> | undefined;
 
   constructor(deps: ResultWriterDeps) {
@@ -80,6 +82,15 @@ export class ResultWriter {
   release(jobs: readonly Job[]): void {
     this.released.push(...jobs);
     this.run();
+  }
+
+  /**
+   * Endpoints of which a failed attempt is not stored yet. Nothing more is claimed of them: they
+   * may be gone, or have asked for a pause.
+   */
+  failing(): Set<string> {
+    const failed = [...this.storing, ...this.finished].filter(hasFailed);
+    return new Set(failed.map(({ job }) => job.delivery.endpointId));
   }
 
   /** Resolves when everything queued so far is stored or given up. */
@@ -105,6 +116,7 @@ export class ResultWriter {
     while (!this.isEmpty) {
       const finished = this.finished.splice(0, GROUP_MAX);
       const released = this.released.splice(0, GROUP_MAX);
+      this.storing = finished;
       try {
         if (released.length > 0) await this.storeReleased(released);
         released.length = 0;
@@ -117,8 +129,10 @@ export class ResultWriter {
         const now = this.deps.clock.now();
         this.finished.unshift(...finished.filter(({ job }) => job.leaseUntil > now));
         this.released.unshift(...released.filter((job) => job.leaseUntil > now));
+        this.storing = [];
         await pause(RETRY_AFTER_MS);
       }
+      this.storing = [];
     }
   }
 
@@ -140,7 +154,7 @@ export class ResultWriter {
         await planByIndex(tx);
         await this.storeWithHealth(tx, sends, now);
       });
-    if (sends.some(({ job }) => job.endpoint.ordered)) wake();
+    if (sends.some((send) => send.job.endpoint.ordered || hasFailed(send))) wake();
     for (const { result, job, endedAt } of sends) {
       if (result) metrics.attempts.inc({ result: result.kind });
       if (result?.kind === 'delivered')
@@ -218,6 +232,10 @@ export class ResultWriter {
     await makeNextDue(tx, blockers, now);
     await emit(tx, drafts);
   }
+}
+
+function hasFailed({ response }: FinishedSend): boolean {
+  return response !== undefined && !isSuccess(response);
 }
 
 /** True when storing the result needs neither the endpoint's health nor its ordering. */

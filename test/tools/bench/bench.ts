@@ -3,6 +3,7 @@
  * something broke, never because something was slow.
  */
 import { Command, InvalidArgumentError } from 'commander';
+import { backlog } from './backlog/backlog.ts';
 import { delivery } from './delivery.ts';
 import { fanOut } from './fan-out.ts';
 import { floods } from './floods.ts';
@@ -25,6 +26,7 @@ const BENCHES: readonly Bench[] = [
   gateway,
   delivery,
   fanOut,
+  backlog,
   floods,
   postings,
   reports,

@@ -1,9 +1,13 @@
 /**
- * A receiver of webhooks for `fan-out.ts`: answers 200, and by `GET` how many there were and when
- * each event arrived, at first, by the id of its operation. `DELETE` forgets all.
+ * A receiver of webhooks for benches: answers 200, and by `GET` how many there were and when each
+ * event arrived by the id of its operation. `DELETE` forgets all. Under `/late` it answers 200
+ * after 100 ms, and under `/hangs` never; neither counts.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { after } from '../../../src/kernel/clock.ts';
+
+const LATE_MS = 100;
 
 let count = 0;
 let arrivals: [operation: string, at: number][] = [];
@@ -18,6 +22,12 @@ const server = createServer((request, response) => {
     count = 0;
     arrivals = [];
     response.end();
+    return;
+  }
+  if (request.url === '/late' || request.url === '/hangs') {
+    request.resume();
+    if (request.url === '/late')
+      after(LATE_MS, () => response.writeHead(200, { 'content-length': '0' }).end());
     return;
   }
   count += 1;

@@ -6,7 +6,6 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { request } from 'undici';
 import { monotonicMs, pause } from '../../../src/kernel/clock.ts';
 import { type App, makeApp } from '../../harness/app.ts';
 import { until } from '../../harness/until.ts';
@@ -14,20 +13,13 @@ import {
   CLIENT,
   DAEMON_FLAGS,
   daemonEnv,
-  GIVE,
   KEY,
   type Running,
   WALLETS,
   withProcesses,
 } from './daemon.ts';
-import {
-  type Bench,
-  figuresOf,
-  quantileOf,
-  type Result,
-  type Sample,
-  sideBySide,
-} from './frame.ts';
+import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
+import { forget, give, received, waitsOf } from './waits.ts';
 
 const ENDPOINTS = 50;
 /** Events of a burst, a multiple of the callers that make them. */
@@ -105,12 +97,6 @@ async function burst(daemon: Running, receiver: Running, endpoints: Endpoints): 
   return { value: (EVENTS * ENDPOINTS) / ((monotonicMs() - startedAt) / 1000) };
 }
 
-async function received(receiver: Running, count: number): Promise<void> {
-  const isAll = async () => ((await heard(receiver)).count >= count ? true : undefined);
-  if (!(await until(isAll, { deadlineMs: ENDS_WITHIN_MS, everyMs: 20 })))
-    throw new Error(`not everything arrived within ${ENDS_WITHIN_MS} ms`);
-}
-
 async function loop(receiver: Running): Promise<Sample> {
   const args = ['test/tools/bench/signed-posts.ts', receiver.port, ENDPOINTS, EVENTS * ENDPOINTS];
   const child = spawn(process.execPath, args.map(String), { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -120,64 +106,6 @@ async function loop(receiver: Running): Promise<Sample> {
   });
   await once(child, 'exit');
   return { value: Number(/ready at http:\/\/(\S+)/.exec(text)?.[1]) };
-}
-
-interface Pace {
-  perSecond: number;
-  seconds: number;
-  /** Deliveries of each event. */
-  each: number;
-}
-
-/** From the answer to each give until its event has arrived at each endpoint; p95 is the value. */
-async function waitsOf(daemon: Running, receiver: Running, pace: Pace): Promise<Sample> {
-  const { perSecond, seconds, each } = pace;
-  await forget(receiver);
-  const answered = new Map<string, number>();
-  const gives: Promise<void>[] = [];
-  const startedAt = monotonicMs();
-  const count = perSecond * seconds;
-  for (let n = 0; n < count; n++) {
-    await pause(Math.max(0, startedAt + (n * 1000) / perSecond - monotonicMs()));
-    gives.push(give(daemon, n).then(([id, at]) => void answered.set(id, at)));
-  }
-  await Promise.all(gives);
-  await received(receiver, count * each);
-  const waits = (await heard(receiver, '/times')).times.flatMap(([id, at]) => {
-    const from = answered.get(id);
-    return from === undefined ? [] : [at - from];
-  });
-  waits.sort((a, b) => a - b);
-  const [value = Number.NaN, p50 = Number.NaN, p99 = Number.NaN] = [0.95, 0.5, 0.99].map((share) =>
-    quantileOf(waits, share),
-  );
-  return { value, p50, p99 };
-}
-
-async function give(daemon: Running, n: number): Promise<[id: string, at: number]> {
-  const toAddr = `0x${(1 + (n % WALLETS)).toString(16).padStart(40, 'b')}`;
-  const { statusCode, headers, body } = await request(`${daemon.url}${GIVE}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ toAddr, amount: 1, reasonType: 'bench' }),
-  });
-  const at = performance.timeOrigin + performance.now();
-  await body.dump();
-  if (statusCode !== 200) throw new Error(`answered ${statusCode}`);
-  return [String(headers['tallyhook-operation']), at];
-}
-
-interface Heard {
-  count: number;
-  times: [id: string, at: number][];
-}
-
-async function heard({ url }: Running, path = '/'): Promise<Heard> {
-  return (await request(`${url}${path}`)).body.json() as Promise<Heard>;
-}
-
-async function forget({ url }: Running): Promise<void> {
-  await (await request(url, { method: 'DELETE' })).body.dump();
 }
 
 async function subscriptions(app: App, receiver: Running): Promise<Endpoints> {
