@@ -6,6 +6,8 @@ import { expect, it } from 'vitest';
 const ROOT = join(import.meta.dirname, '../..');
 const page = await readFile(join(ROOT, 'docs/webhooks-compared.md'), 'utf8');
 
+const QUOTES = ["'", '`'];
+
 /** `- feature: "title" (`file`)` */
 const SHOWN = /^- (.+?): "(.+)" \(`(.+)`\)$/gm;
 const shown = [...page.matchAll(SHOWN)].map(([, feature = '', title = '', file = '']) => ({
@@ -31,7 +33,8 @@ it('Each test that the page names exists under that title', async () => {
   for (const { title, file } of shown) {
     const text = await readFile(join(ROOT, file), 'utf8').catch(() => '');
     // A title of a group of tests is the first argument of its call.
-    if (!text.includes(`'${title}'`)) missing.push(`${file}: ${title}`);
+    if (!QUOTES.some((quote) => text.includes(`${quote}${title}${quote}`)))
+      missing.push(`${file}: ${title}`);
   }
   expect(missing).toEqual([]);
 });
