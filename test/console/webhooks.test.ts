@@ -38,6 +38,10 @@ describe('The pages of webhooks', () => {
     await check('a delivery that failed');
     await page.getByRole('link', { name: `${receiver.url}/orders` }).click();
     await page.locator('.pill.bad', { hasText: 'fail' }).first().waitFor();
+    const row = page.locator('tbody tr').first();
+    await row.getByText('failing').waitFor();
+    await row.getByText('500').waitFor();
+    await page.getByRole('link', { name: '500' }).waitFor();
     await check('an endpoint that fails');
     await open('/');
     await page.getByRole('link', { name: 'failing endpoints' }).click();
@@ -51,6 +55,43 @@ describe('The pages of webhooks', () => {
     const { json } = await rig.app.call('GET', '/api/status');
     expect(json.webhooks).toEqual({ endpoints_failing: 0, deliveries_exhausted: 0 });
     expect(await page.locator('main').textContent()).not.toContain(secret);
+  });
+
+  it('A filter and limits of its own are set in a form, and the filter is tested beside it', async () => {
+    const receiver = await rig.receiver();
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, await developer());
+    await open('/endpoints');
+    await page.getByRole('button', { name: 'Create an endpoint' }).click();
+    await page.fill('dialog input[name=url]', `${receiver.url}/filtered`);
+    await page.fill('dialog textarea[name=filter]', '{"data.amount": }');
+    await page.fill('dialog input[name=retry_schedule]', '5, 60, 600');
+    await page.fill('dialog input[name=timeout_ms]', '5000');
+    await page.fill('dialog input[name=max_in_flight]', '2');
+    await page.locator('dialog button[type=submit]').click();
+    const field = page.locator('dialog label', { hasText: 'Filter on the content' });
+    await field.getByText('filter is not JSON; texts stand in double quotes').waitFor();
+    await page.fill('dialog textarea[name=filter]', '{"data.amount": {"$gte": "1000000000"}}');
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByRole('link', { name: `${receiver.url}/filtered` }).click();
+    const facts = page.locator('section', { hasText: 'Retries after' });
+    await facts.getByText('5 s, 1 min, 10 min').waitFor();
+    await page.getByLabel(/^Event or type/).fill('operation.settled');
+    await page.getByRole('button', { name: 'Test', exact: true }).click();
+    await page.getByText('it is not delivered').waitFor();
+    await check('a filter that is tested');
+    await page.getByRole('button', { name: 'Change' }).click();
+    await page.fill('dialog textarea[name=filter]', '{"type": "operation.settled"}');
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByText('{"type":"operation.settled"}').waitFor();
+    await page.getByRole('button', { name: 'Test', exact: true }).click();
+    await page.getByText('it is delivered').waitFor();
+    const { json } = await rig.app.call('GET', '/api/endpoints');
+    const made = json.data.find(({ url }: { url: string }) => url.endsWith('/filtered'));
+    expect(made).toMatchObject({
+      retry_schedule: [5, 60, 600],
+      timeout_ms: 5_000,
+      max_in_flight: 2,
+    });
   });
 
   it('An endpoint of a broker shows where it sends, and is changed without its credentials', async () => {

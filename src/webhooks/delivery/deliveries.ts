@@ -138,8 +138,8 @@ function listedOf({ sql }: Queryable, now: Instant) {
   return {
     pending: sql`${common}, ${state} as state,
       case when ${state} = 'pending' then due_at end as due_at,
-      null::timestamptz as finished_at`,
-    ended: sql`${common}, state, null::timestamptz as due_at, finished_at`,
+      null::timestamptz as finished_at, null::int as status`,
+    ended: sql`${common}, state, null::timestamptz as due_at, finished_at, status`,
   };
 }
 
@@ -147,7 +147,16 @@ function listedOf({ sql }: Queryable, now: Instant) {
 function shown({ sql }: Queryable) {
   return sql`'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id,
     'evt_' || d.event_id as event_id, d.event_type, e.subject, e.subject_seq, d.state, d.due_at,
-    d.attempts, d.created_at, d.finished_at`;
+    d.attempts, d.created_at, d.finished_at, coalesce(l.status, d.status) as last_status,
+    l.error as last_error`;
+}
+
+/** The event `e` and the last logged attempt `l` of the rows `d`. */
+function joined({ sql }: Queryable) {
+  return sql`left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+    left join lateral (
+      select a.status, a.error from tallyhook.attempts a
+      where a.delivery_id = d.id order by a.n desc, a.at desc limit 1) l on true`;
 }
 
 export async function listDeliveries(
@@ -186,7 +195,7 @@ export async function listDeliveries(
       (select ${ended} from tallyhook.deliveries d
         where ${isPending !== true} ${page} ${state && !isPending ? ofState(db, state) : sql``}
         order by ${endpoint ? sql`d.endpoint_id desc,` : sql``} d.id desc limit ${limit})
-    ) d left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+    ) d ${joined(db)}
     order by d.id desc limit ${limit}`;
 }
 
@@ -214,7 +223,7 @@ export async function findDelivery(
       select ${pending} from tallyhook.pending_deliveries where id = ${uuidOf(id)}
       union all
       select ${ended} from tallyhook.deliveries where id = ${uuidOf(id)}
-    ) d left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+    ) d ${joined(db)}
     limit 1`;
   return rows[0];
 }

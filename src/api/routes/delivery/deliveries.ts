@@ -1,5 +1,6 @@
 /** `/api/deliveries`: deliveries of events to endpoints, their attempts, and retries. */
 import { z } from '@hono/zod-openapi';
+import type { Caller } from '../../../keys/keys.ts';
 import { attempt, delivery, deliveryDetail } from '../../../resources/delivery/delivery.ts';
 import { givenOf } from '../../../resources/fields.ts';
 import type { Row } from '../../../resources/resource.ts';
@@ -27,7 +28,8 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     async list({ query }, { after: before = '', limit }, caller) {
       const filter = givenOf(delivery.filters, query);
       await requireOwn(webhooks, filter.endpointId, caller);
-      return webhooks.listDeliveries(filter, { before, limit });
+      const rows = await webhooks.listDeliveries(filter, { before, limit });
+      return visibleTo(webhooks, rows, caller);
     },
     position: ({ id }) => id,
   });
@@ -43,7 +45,8 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     async handle({ params }, caller) {
       const found = await webhooks.getDelivery(params.id);
       await requireSeen(webhooks, found.endpointId, caller);
-      return found;
+      const [shown = found] = await visibleTo(webhooks, [found], caller);
+      return shown;
     },
   });
   router.add({
@@ -109,6 +112,19 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
       return webhooks.cancelDelivery(params.id);
     },
   });
+}
+
+/** Why an attempt failed is shown to the owner of the endpoint and to admin keys. */
+async function visibleTo<D extends Pick<Row<typeof delivery>, 'endpointId' | 'lastError'>>(
+  webhooks: ApiDeps['webhooks'],
+  rows: readonly D[],
+  caller: Caller,
+): Promise<D[]> {
+  const failed = rows.filter(({ lastError }) => lastError !== null);
+  const ids = [...new Set(failed.map(({ endpointId }) => endpointId))];
+  const seen = await Promise.all(ids.map((id) => isOwnOrAdmin(webhooks, id, caller)));
+  const hidden = new Set(ids.filter((_, n) => !seen[n]));
+  return rows.map((row) => (hidden.has(row.endpointId) ? { ...row, lastError: null } : row));
 }
 
 /** A receiver's answer may name its own secrets. */

@@ -126,6 +126,7 @@ const TONES: Record<string, Tone> = {
   undecided: 'warn',
   queued: 'warn',
   held: 'warn',
+  failing: 'warn',
   retry: 'warn',
   proposed: 'warn',
   announced: 'warn',

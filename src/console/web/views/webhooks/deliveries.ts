@@ -1,6 +1,7 @@
 /** Deliveries of events to endpoints; the filters are part of the address. */
 import { DELIVERY_STATES, delivery } from '../../../../resources/delivery/delivery.ts';
 import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
+import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
@@ -82,6 +83,17 @@ function subjectText(subject: string): string {
   return shortText(subject.slice(subject.indexOf(':') + 1), 12, 6);
 }
 
+/** One that waits for its retry is failing. */
+export function stateOf({ state, attempts }: Delivery): string {
+  return state === 'pending' && attempts > 0 ? 'failing' : state;
+}
+
+/** What the receiver answered last, or why it did not. */
+export function answerOf({ last_status: status, last_error: error }: Delivery): unknown {
+  if (error === null) return status === null ? null : String(status);
+  return html`<span title=${error}>${FAULT_WORDS[error] ?? wordsOf(error)}</span>`;
+}
+
 /** @param urlOf the addresses of endpoints by their ids; without it all are of one endpoint */
 export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {
   const endpoint = urlOf && {
@@ -96,7 +108,8 @@ export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {
     subject: {
       of: ({ subject }) => html`<span title=${subject}>${subjectText(subject)}</span>`,
     },
-    state: { of: ({ state }) => html`<${State} of=${state} />` },
+    state: { of: (row) => html`<${State} of=${stateOf(row)} />` },
+    last_status: { of: answerOf },
     finished_at: {
       of: ({ due_at: due, finished_at: end }) =>
         due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,

@@ -1,9 +1,11 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
 import type { endpointActivity } from '../../../../resources/admin/activity.ts';
 import { AUTH_WORDS } from '../../../../resources/delivery/auth.ts';
+import type { filterTest } from '../../../../resources/delivery/endpoint.ts';
+import type { figures } from '../../../../resources/delivery/figures.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData } from '../../kit/api.ts';
-import { Order, type Values } from '../../kit/dialog.ts';
+import { Form, Order, type Values } from '../../kit/dialog.ts';
 import {
   Card,
   Code,
@@ -11,21 +13,24 @@ import {
   Failed,
   Loading,
   Pending,
+  Pill,
   Table,
   Time,
   View,
 } from '../../kit/elements.ts';
-import { isPast } from '../../kit/format.ts';
+import { countText, durationText, isPast } from '../../kit/format.ts';
 import { html, useMemo, useState } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { attemptPlots, RangeTabs, useRange } from '../steps.ts';
-import { type Delivery, deliveryColumns } from './deliveries.ts';
+import { answerOf, type Delivery, deliveryColumns } from './deliveries.ts';
 import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
 import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
 import { FailedOrders, HeldCard } from './held.ts';
 import { type NewSecret, SecretCard, VerifyExample } from './secret.ts';
+
+type Figures = Shown<typeof figures>;
 
 const SHOWN = 15;
 const EVERY_MS = 3_000;
@@ -38,6 +43,7 @@ export default function EndpointView({ ids }: ViewProps) {
     `/api/deliveries?endpoint_id=${encodeURIComponent(id)}&limit=100`,
     EVERY_MS,
   );
+  const figures = useData<Figures>(`${path}/figures?step=hour`, 60_000);
   const [made, setMade] = useState<NewSecret | undefined>(undefined);
   if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   const again = () => {
@@ -58,7 +64,7 @@ export default function EndpointView({ ids }: ViewProps) {
     }
     <div class="columns">
       <${Card} title="Health" tone=${tone}>
-        <${Facts} pairs=${healthFacts(data)} />
+        <${Facts} pairs=${[...healthFacts(data), ...lastFacts(rows ?? [], figures.data)]} />
         <${Strip} rows=${rows ?? []} />
         <${FailedOrders} endpoint=${data} done=${again} />
       <//>
@@ -77,7 +83,33 @@ export default function EndpointView({ ids }: ViewProps) {
         empty="Nothing yet. Send a test, or wait for an event of its types."
       />
     <//>
+    ${data.filter !== null && html`<${FilterCard} path=${path} />`}
     ${!made && html`<${Card}><${VerifyExample} /><//>`}
+  <//>`;
+}
+
+/** Whether the filter lets an example of a type, or a recorded event, pass. */
+function FilterCard({ path }: { path: string }) {
+  const [tested, setTested] = useState<Shown<typeof filterTest> | undefined>(undefined);
+  const test = async ({ event = '' }: Values) => {
+    const named = event.startsWith('evt_') ? { event_id: event } : { type: event };
+    setTested(await call('POST', `${path}/filter/test`, named));
+  };
+  const hint = 'A type, whose example is tested, or the id of an event, evt_…';
+  const fields = [{ name: 'event', label: 'Event or type', value: 'operation.settled', hint }];
+  return html`<${Card} title="Test the filter">
+    <${Form} fields=${fields} label="Test" order=${test} />
+    ${
+      tested &&
+      html`<p role="status">
+          ${
+            tested.matches
+              ? html`<${Pill} tone="good">it is delivered<//>`
+              : html`<${Pill} tone="warn">it is not delivered<//>`
+          }
+        </p>
+        <pre tabindex="0">${JSON.stringify(tested.body, null, 2)}</pre>`
+    }
   <//>`;
 }
 
@@ -109,6 +141,31 @@ function healthFacts({ health, state, state_at: at }: Endpoint): [string, unknow
   ].map(([name, value]) => [String(name), value || null]);
 }
 
+/** What its receiver answered last when it failed, and how the last day went. */
+function lastFacts(rows: readonly Delivery[], figures: Figures | undefined): [string, unknown][] {
+  const failed = rows.find(({ last_error: error, last_status: status, state }) => {
+    return state !== 'delivered' && (error !== null || status !== null);
+  });
+  const day = figures?.total;
+  return [
+    [
+      'Last failure',
+      failed &&
+        html`<a href=${`/deliveries/${failed.id}`}>
+          ${answerOf(failed)}
+        </a>`,
+    ],
+    [
+      'In 24 hours',
+      day && `${countText(day.delivered)} delivered, ${countText(day.failed)} failed attempts`,
+    ],
+    [
+      '95 % answered within',
+      day && `${durationText(day.p95_ms)}; ${(day.success_rate * 100).toFixed(1)} % succeeded`,
+    ],
+  ];
+}
+
 function settingFacts(endpoint: Endpoint): [string, unknown][] {
   const { rate_per_s: rate, header_names: headers, keys, public_key: publicKey } = endpoint;
   const { certificate_expires_at: expires } = endpoint;
@@ -118,7 +175,11 @@ function settingFacts(endpoint: Endpoint): [string, unknown][] {
     ['Description', endpoint.description],
     ['Events', typesText(endpoint.event_types)],
     ['Order', endpoint.ordering === 'subject' ? 'in order per subject' : 'any order'],
+    ['Filter', endpoint.filter === null ? null : filterText(endpoint.filter)],
     ['At most', rate === null ? 'no limit' : `${rate} per second`],
+    ['Retries after', endpoint.retry_schedule?.map((s) => durationText(s * 1_000)).join(', ')],
+    ['Timeout', endpoint.timeout_ms && durationText(endpoint.timeout_ms)],
+    ['In flight at once', endpoint.max_in_flight && `${endpoint.max_in_flight} at most`],
     ['Signatures', endpoint.signing.join(' and ')],
     ['Public key', publicKey && html`<${Code} text=${publicKey} />`],
     ['Extra headers', headers.join(', ')],
@@ -132,6 +193,8 @@ function settingFacts(endpoint: Endpoint): [string, unknown][] {
     ['Created', html`<${Time} at=${endpoint.created_at} />`],
   ];
 }
+
+const filterText = (filter: unknown) => html`<code>${JSON.stringify(filter)}</code>`;
 
 const MARKS: Record<string, string> = { delivered: 'good', exhausted: 'bad' };
 
@@ -219,13 +282,25 @@ function Actions({
 }
 
 function fieldsOf(endpoint: Endpoint) {
-  const { kind, url, description, event_types: types, ordering, rate_per_s: rate } = endpoint;
+  const {
+    kind,
+    url,
+    description,
+    event_types: types,
+    ordering,
+    rate_per_s: rate,
+    filter,
+  } = endpoint;
   const present: Record<string, string> = {
     url,
     ordering,
     event_types: types.join(', '),
     description: description ?? '',
     rate_per_s: rate === null ? '' : String(rate),
+    filter: filter === null ? '' : JSON.stringify(filter, null, 2),
+    retry_schedule: endpoint.retry_schedule?.join(', ') ?? '',
+    timeout_ms: String(endpoint.timeout_ms ?? ''),
+    max_in_flight: String(endpoint.max_in_flight ?? ''),
   };
   // A destination is changed as a whole, with its credentials, which no page knows.
   const fields = ENDPOINT_FIELDS.filter(({ name }) => name !== 'url' || kind === 'http');

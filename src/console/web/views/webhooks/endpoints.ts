@@ -1,6 +1,6 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
 import { endpointDetail } from '../../../../resources/delivery/endpoint.ts';
-import { call, sessionOf, useList, withQuery } from '../../kit/api.ts';
+import { call, Problem, sessionOf, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, Time, View } from '../../kit/elements.ts';
@@ -36,17 +36,61 @@ export const ENDPOINT_FIELDS: readonly Field[] = [
     optional: true,
     hint: 'Without a limit the receiver may get bursts',
   },
+  {
+    name: 'filter',
+    label: 'Filter on the content, as JSON',
+    type: 'area',
+    optional: true,
+    hint: 'Only events that match are sent, such as {"data.amount": {"$gte": "1000"}}',
+  },
+  {
+    name: 'retry_schedule',
+    label: 'Seconds before each retry',
+    optional: true,
+    hint: 'Separated by commas, such as 5, 60, 600; empty for the common schedule',
+  },
+  {
+    name: 'timeout_ms',
+    label: 'Timeout in milliseconds',
+    type: 'number',
+    optional: true,
+    hint: 'Empty for the setting',
+  },
+  {
+    name: 'max_in_flight',
+    label: 'Attempts in flight at once',
+    type: 'number',
+    optional: true,
+    hint: 'Empty for the setting',
+  },
 ];
 
 /** The body of a request to create or change an endpoint. */
-export function endpointInput({ url, description, event_types, ordering, rate_per_s }: Values) {
+export function endpointInput(values: Values) {
+  const { url, description, event_types: types, ordering, filter, retry_schedule: steps } = values;
+  const numberOf = (text: string | undefined) => (text === undefined ? null : Number(text));
   return {
     url,
     ordering,
     description: description ?? null,
-    event_types: (event_types ?? '*').split(/[\s,]+/).filter(Boolean),
-    rate_per_s: rate_per_s === undefined ? null : Number(rate_per_s),
+    event_types: wordsIn(types ?? '*'),
+    rate_per_s: numberOf(values.rate_per_s),
+    filter: filter === undefined ? null : jsonOf(filter),
+    retry_schedule: steps === undefined ? null : wordsIn(steps).map(Number),
+    timeout_ms: numberOf(values.timeout_ms),
+    max_in_flight: numberOf(values.max_in_flight),
   };
+}
+
+const wordsIn = (text: string) => text.split(/[\s,]+/).filter(Boolean);
+
+/** @throws Problem */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Problem(0, 'invalid_request', 'filter is not JSON; texts stand in double quotes');
+  }
 }
 
 const LEAD =
