@@ -1,6 +1,10 @@
 /** The packages of brokers are optional. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { missingPackages } from '../../src/webhooks/endpoints/packages.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
 
 const without = (missing: string) => (name: string) => {
   if (name === missing) throw Object.assign(new Error(name), { code: 'MODULE_NOT_FOUND' });
@@ -11,4 +15,20 @@ it('A kind of destination names the packages that it needs and that are not inst
   expect(missingPackages('rabbitmq', without('amqplib'))).toEqual(['amqplib']);
   expect(missingPackages('kafka', without('amqplib'))).toEqual([]);
   expect(missingPackages('http', without('amqplib'))).toEqual([]);
+});
+
+it('npm installs the drivers with the Node of Debian 12, too, with which the daemon does not run', async () => {
+  // Of optional packages npm skips, without a word, those whose engines do not fit the Node that
+  // runs npm. The lock file therefore names none of them; `npm install` may write them again.
+  const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8'));
+  const packages: [string, { optional?: true; engines?: { node?: string } }][] = Object.entries(
+    lock.packages,
+  );
+  const optional = packages.filter(([, { optional }]) => optional);
+  expect(optional.length).toBeGreaterThan(20);
+  const tooNew = optional.filter(([, { engines }]) => {
+    const majors = engines?.node?.split('||').map((range) => Number(/\d+/.exec(range)?.[0])) ?? [0];
+    return Math.min(...majors) > 18;
+  });
+  expect(tooNew.map(([name]) => name)).toEqual([]);
 });
