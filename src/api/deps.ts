@@ -55,6 +55,8 @@ export interface ApiDeps {
   wake: Wake;
   /** Resolves when the feed has a new event, after `ms`, or when the signal aborts. */
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
+  /** False when the heartbeats of this daemon are not committed; then it sends nothing. */
+  isAlive: () => boolean;
   /** Aborts when the daemon will stop; it is not ready from then on. */
   leaving: AbortSignal;
   /** Aborts when the daemon stops; ends long polls and streams. */

@@ -4,6 +4,7 @@
  * that a short command does not load the daemon.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { VERSION } from '../kernel/version.ts';
 import { MOMENT_WORDS } from '../resources/ledger/period.ts';
 import { addDrifts } from './decisions/drifts.ts';
 import { addDecisions } from './decisions/operations.ts';
@@ -22,6 +23,7 @@ export function makeProgram(): Command {
     .description(
       'Records, reconciles and reports the writes of an app to its token, NFT and wallet service.',
     )
+    .version(VERSION)
     .showSuggestionAfterError()
     .showHelpAfterError('(run with --help for usage)')
     .addHelpText('after', '\nExample:\n  npx tallyhook start');

@@ -128,6 +128,7 @@ export async function build(config: Config, database: Database, service: Service
     settings: config.effective,
     basePath: config.http.base_path,
     trusted: base.trusted,
+    isAlive: base.heartbeat.isAlive,
   });
   const signIn = signInSettings(config);
   const { heartbeat } = base;

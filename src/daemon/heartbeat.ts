@@ -8,7 +8,7 @@ import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { Metrics } from '../kernel/telemetry/metrics.ts';
-import type { Role } from '../resources/admin/status.ts';
+import { ROLES, type Role } from '../resources/admin/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
 import type { IdentityProof } from './identity.ts';
@@ -37,7 +37,7 @@ export function makeHeartbeat(deps: {
   roles: () => readonly Role[];
   upstream: Pick<Upstream, 'appPerS' | 'share' | 'syncQuota'>;
   log: Log;
-  metrics: Pick<Metrics, 'clockCorrection'>;
+  metrics: Pick<Metrics, 'beforeScrape' | 'clockCorrection' | 'daemons' | 'heartbeatAlive'>;
   aliveMs: number;
   /** Absent: that of this machine. */
   machine?: MachineCount;
@@ -69,6 +69,7 @@ export function makeHeartbeat(deps: {
     });
     // The database counts from an instant not before `sent`.
     last = sent;
+    for (const role of ROLES) metrics.daemons.set({ role }, count(role));
     await identity.note();
     const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);
     const pollers = count('workers');
@@ -86,6 +87,9 @@ export function makeHeartbeat(deps: {
     });
     return proving;
   };
+  const isAlive = () =>
+    machine.ms() - last.at < aliveMs && machine.interruptions() === last.interruptions;
+  metrics.beforeScrape(() => metrics.heartbeatAlive.set(isAlive() ? 1 : 0));
   return {
     prove,
     async beat() {
@@ -100,8 +104,7 @@ export function makeHeartbeat(deps: {
         return 'away';
       }
     },
-    isAlive: () =>
-      machine.ms() - last.at < aliveMs && machine.interruptions() === last.interruptions,
+    isAlive,
     living: () => living.length,
     delivering: () => count('delivery'),
   };

@@ -101,6 +101,8 @@ type Handled = { response: GatewayResponse | undefined; kind: string };
 const UNAUTHENTICATED_SHARE = 0.25;
 /** What the metric calls requests that are no writes. */
 const NOT_WRITES = ['read', 'unauthenticated', 'refused'];
+/** Statuses that the metric tells apart, and classes of the others. */
+const STATUSES = ['2xx', '3xx', '4xx', '429', '5xx', '502', '503', '504'];
 const BODY_DEADLINE_MS = 30_000;
 const UNAUTHENTICATED_BODY = { bytesMax: 65_536, deadlineMs: 10_000 };
 const ARRIVALS_MAX = 256;
@@ -116,6 +118,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
     unauthenticatedSlots: makeSlots(Math.ceil(concurrencyMax * UNAUTHENTICATED_SHARE)),
   };
   beginSeries(deps.metrics.gatewaySeconds, { kind: [...NOT_WRITES, ...KINDS] });
+  beginSeries(deps.metrics.gatewayResponses, { status: STATUSES });
   const running = new Set<Promise<unknown>>();
   let draining = false;
   const runQueue = makeQueue(deps);
@@ -130,6 +133,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
         const { response, kind } = await work;
         if (response) writeResponse(incoming, outgoing, response, deps.bodyBytesMax);
         deps.metrics.gatewaySeconds.observe({ kind }, (monotonicMs() - started) / 1000);
+        if (response) deps.metrics.gatewayResponses.inc({ status: statusOf(response.status) });
       } finally {
         running.delete(work);
       }
@@ -141,6 +145,11 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
       while (running.size > 0) await Promise.allSettled(running);
     },
   };
+}
+
+function statusOf(status: number): string {
+  const exact = String(status);
+  return STATUSES.includes(exact) ? exact : `${exact[0]}xx`;
 }
 
 async function writeOwn(deps: Deps, { path, body, owner }: OwnWrite): Promise<void> {

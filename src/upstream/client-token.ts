@@ -7,6 +7,7 @@ import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import { faultText } from '../resources/faults.ts';
 import type { Answer, ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
@@ -40,6 +41,7 @@ interface ClientTokenDeps {
   clock: Clock;
   random: Random;
   log: Log;
+  metrics: Pick<Metrics, 'clientTokenValid'>;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -131,7 +133,7 @@ export class ClientToken {
   }
 
   async #fetchOnce(): Promise<TokenResult> {
-    const { fetchToken, clock, random, log } = this.#deps;
+    const { fetchToken, clock, random, log, metrics } = this.#deps;
     const fetched = await fetchToken();
     if ('failure' in fetched) {
       const { failure } = fetched;
@@ -141,9 +143,12 @@ export class ClientToken {
       this.#retryAt = Math.max(clock.now() + waitMs, failure.retryAt ?? 0);
       const reason = failure.reason && faultText(failure.reason);
       log.warn({ cause: failure.cause, reason, failures: this.#failures }, 'no client token');
+      // Any other cause says nothing about the secret.
+      if (failure.cause === 'unauthorized') metrics.clientTokenValid.set(0);
       return { failure };
     }
     const { token, appNo, expiresIn, startedAt } = fetched;
+    metrics.clientTokenValid.set(1);
     const { ms, sure } = lifetimeOf(expiresIn);
     if (!sure && !this.#warned)
       log.warn({ lifetimeMs: ms }, 'expires_in fits no unit: read as seconds, renewed early');

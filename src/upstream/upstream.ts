@@ -121,7 +121,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
       },
       onSignal: (signal) => budget.record('client-token', signal),
     });
-  const token = new ClientToken({ fetchToken, clock, random, log });
+  const token = new ClientToken({ fetchToken, clock, random, log, metrics });
   const shared = { transport, token, budget, quota, hosts, clock, metrics, readTimeoutMs };
   const apps = { class: ['app-read', 'app-write'], result: OUTCOME_CLASSES };
   const polls = { class: ['polls'], result: ['seen', 'absent', ...INCONCLUSIVE_CAUSES] };

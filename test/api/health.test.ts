@@ -35,6 +35,20 @@ describe('Health', () => {
     await readyWith(200);
   });
 
+  it('A daemon that commits no heartbeat is not ready, and its scrape says that the database answers', async () => {
+    const lost = await openApi(api.database.db, (deps) => ({ ...deps, isAlive: () => false }));
+    const { status, body } = await lost.call('GET', '/readyz', withoutKey);
+    expect({ status, code: body.code, check: body.check }).toEqual({
+      status: 503,
+      code: 'not_ready',
+      check: 'heartbeat',
+    });
+    expect(body.detail).toContain('commits hang');
+    expect((await lost.call('GET', '/metrics', withoutKey)).text).toContain(
+      'tallyhook_database_up 1',
+    );
+  });
+
   it('A daemon whose database lacks a migration is not ready', async () => {
     const behind = await openApi(api.database.db, (deps) => ({
       ...deps,

@@ -192,6 +192,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     stopping: stopping.signal,
     leaving: leaving.signal,
     roles: ROLES,
+    isAlive: () => true,
     delivery: { isRunning: () => true, report: async () => undefined },
     migrations: await readMigrations(),
     nextEvent: notifier.wait,

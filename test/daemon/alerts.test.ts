@@ -10,7 +10,7 @@ const rig = useRig();
 interface Rule {
   alert: string;
   expr: string;
-  annotations: { summary: string };
+  annotations: { summary: string; runbook: string };
 }
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[];
@@ -44,10 +44,29 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([28, 29]);
+  expect([RULES.length, SHOWN.length]).toEqual([32, 29]);
+});
+
+it('Each alert leads to its runbook, which says what it means and what to do', () => {
+  const runbooks = readFileSync(join(import.meta.dirname, '../../docs/runbooks.md'), 'utf8');
+  const sections = new Map(
+    runbooks
+      .split('\n## ')
+      .slice(1)
+      .map((section) => [section.split('\n')[0] ?? '', section]),
+  );
+  expect([...sections.keys()].toSorted()).toEqual(RULES.map(({ alert }) => alert).toSorted());
+  for (const { alert, annotations } of RULES) {
+    expect(annotations.runbook).toBe(`docs/runbooks.md#${alert.toLowerCase()}`);
+    expect(sections.get(alert), alert).toMatch(/^\w+\n\n[A-Z][\s\S]{20,}\n\n1\. /);
+  }
 });
 
 it.each([
+  'database_up',
+  'heartbeat_alive',
+  'client_token_valid',
+  'gateway_responses_total',
   'open_drifts',
   'unresolved_operations',
   'unresolved_operations_oldest_age_seconds',

@@ -1,5 +1,6 @@
 /** The managed client token: shared, renewed, replaced once, never logged. */
 import { describe, expect, it } from 'vitest';
+import { type Metrics, makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { ClientToken, lifetimeOf, type TokenFetch } from '../../src/upstream/client-token.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
@@ -33,6 +34,7 @@ interface Managed {
   clock: ManualClock;
   fetches: () => number;
   log: () => string;
+  metrics: Metrics;
 }
 
 /** Issues tokens `t1`, `t2` …; `answer` may refuse the nth fetch or delay it. */
@@ -42,6 +44,7 @@ function managed(
 ): Managed {
   const clock = manualClock();
   let nth = 0;
+  const metrics = makeMetrics();
   const { log, logged } = textLog();
   const token = new ClientToken({
     async fetchToken() {
@@ -53,8 +56,9 @@ function managed(
     clock,
     random: seededRandom(1),
     log,
+    metrics,
   });
-  return { token, clock, fetches: () => nth, log: () => logged.text };
+  return { token, clock, metrics, fetches: () => nth, log: () => logged.text };
 }
 const get = ({ token, clock }: Managed) => token.get(clock.now() + 5000);
 const replace = ({ token, clock }: Managed, refused: string) =>
@@ -122,6 +126,7 @@ describe('The client token', () => {
     const one = managed((nth) => (nth <= 2 ? { failure: { cause: 'unauthorized' } } : undefined));
     expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
     expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
+    expect(await one.metrics.text()).toContain('tallyhook_client_token_valid 0');
     expect(one.fetches()).toBe(1);
     one.clock.advance(1000);
     await get(one);

@@ -7,6 +7,7 @@ import {
   Histogram,
   Registry,
 } from 'prom-client';
+import { VERSION } from '../version.ts';
 
 export type Metrics = ReturnType<typeof makeMetrics>;
 
@@ -25,6 +26,12 @@ export function makeMetrics(process = 'main') {
     registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const { counter, gauge, seconds } = makers([registry]);
   const setters: (() => void)[] = [];
+  const { node } = globalThis.process.versions;
+  const build = gauge('build_info', '1, with the version of the program and of Node', [
+    'version',
+    'node',
+  ]);
+  if (process === 'main') build.set({ version: VERSION, node }, 1);
   const snapshot = (): Promise<MetricsSnapshot> => {
     for (const set of setters) set();
     return registry.getMetricsAsJSON();
@@ -41,6 +48,13 @@ export function makeMetrics(process = 'main') {
       'gateway_request',
       'Duration of gateway requests, including the service',
       ['kind'],
+    ),
+    gatewayResponses: counter(
+      'gateway_responses_total',
+      'Responses of the gateway by status: 2xx to 4xx, 429, 5xx, and 502 to 504, which say why: ' +
+        'the service refused a connection or answered nonsense, nothing is sent now, an outcome ' +
+        'is unknown',
+      ['status'],
     ),
     operations: counter(
       'operations_total',
@@ -72,6 +86,15 @@ export function makeMetrics(process = 'main') {
       ['worker'],
     ),
     role: gauge('role', '1 for each role of this daemon', ['role']),
+    daemons: gauge('daemons', 'Living daemons that have a role, at the last heartbeat', ['role']),
+    heartbeatAlive: gauge(
+      'heartbeat_alive',
+      '1 while this daemon is registered as living, 0 when its heartbeats fail: it sends nothing',
+    ),
+    clientTokenValid: gauge(
+      'client_token_valid',
+      '1 after the service issued a client token, 0 after it refused the client id or secret',
+    ),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
     ...databaseGauges(gauge),
     ...pollingGauges(gauge),
@@ -142,6 +165,7 @@ function makers(registers: Registry[]) {
 /** About the connections to the database, and its clock. */
 function databaseGauges(gauge: ReturnType<typeof makers>['gauge']) {
   return {
+    databaseUp: gauge('database_up', '1 when the database answered this scrape, else 0'),
     clockCorrection: gauge(
       'clock_correction_seconds',
       'What is added to the time of the database since its clock stepped; alert when not 0',

@@ -98,6 +98,7 @@ const polling = {
 };
 
 export const status = resource('Status', {
+  version: text('Of the program of the daemon that answers'),
   now: instant('The time of the database, which all daemons use'),
   clock_correction_ms: count(
     'Part of `now` that corrects a step of the clock of the database; it decays',

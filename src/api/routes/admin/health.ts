@@ -23,18 +23,34 @@ const base = { method: 'get', tag: 'operating', request: z.object({}) } as const
 
 type HealthDeps = Pick<
   ApiDeps,
-  'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks' | 'roles' | 'delivery' | 'leaving'
+  | 'db'
+  | 'migrations'
+  | 'metrics'
+  | 'operations'
+  | 'webhooks'
+  | 'roles'
+  | 'delivery'
+  | 'leaving'
+  | 'isAlive'
 >;
 
+const LOST_HEARTBEAT =
+  'its heartbeats are not committed, so it sends nothing: commits hang (a standby that is ' +
+  'gone?), or its role has no free connection';
+
 export function addHealth(router: Router, deps: HealthDeps): void {
-  const { db, migrations, metrics, operations, webhooks, delivery, leaving } = deps;
+  const { db, migrations, metrics, operations, webhooks, delivery, leaving, isAlive } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
   const scrape = cachedForASecond(async () => {
-    // The gauge keeps its last value while the database does not respond.
-    await withinDeadline(
-      operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze ? 1 : 0)),
+    // The gauge of the freeze keeps its last value while the database does not respond.
+    const answered = await withinDeadline(
+      operations.currentFreeze().then((freeze) => {
+        metrics.frozen.set(freeze ? 1 : 0);
+        return true;
+      }),
     );
+    metrics.databaseUp.set(answered ? 1 : 0);
     const report = await delivery.report();
     return metrics.text(report ? [report] : []);
   });
@@ -53,6 +69,7 @@ export function addHealth(router: Router, deps: HealthDeps): void {
     async handle(_, c) {
       if (leaving.aborted) throw new Failure('shutting_down');
       await ready();
+      if (!isAlive()) throw notReady('heartbeat', LOST_HEARTBEAT);
       return reply(c, jsonText({ status: 'ok', ...readyRoles(deps) }));
     },
   });

@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import type { Db, Tx } from '../../../db/connect.ts';
 import { listLiving } from '../../../db/leases.ts';
 import type { Instant } from '../../../kernel/clock.ts';
+import { VERSION } from '../../../kernel/version.ts';
 import { countUnposted } from '../../../ledger/ledger.ts';
 import {
   announcementFields,
@@ -61,7 +62,7 @@ async function readStatus(deps: StatusDeps): Promise<Row<typeof status>> {
   const polls = Promise.all([observer.pricing(), observer.nextPollAt()]);
   const [found, [pricing, nextPollAt]] = await Promise.all([stored, polls]);
   const clockCorrectionMs = clock.correctionMs();
-  const own = { now, clockCorrectionMs, budget: budgetOf(upstream) };
+  const own = { version: VERSION, now, clockCorrectionMs, budget: budgetOf(upstream) };
   return { ...own, ...found, ...pollingOf(pricing, nextPollAt) };
 }
 
