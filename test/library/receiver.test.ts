@@ -287,8 +287,15 @@ describe('An adapter', () => {
     if (kind === 'hono') app.all('/', hono(handler));
     else app.all('/', (c) => fetched(handler)(c.req.raw));
     const url = await new Promise<string>((resolve) => {
-      const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }, ({ port }) =>
-        resolve(`http://127.0.0.1:${port}/`),
+      const server = serve(
+        {
+          // Tests of other files share the globals.
+          overrideGlobalObjects: false,
+          fetch: app.fetch,
+          hostname: '127.0.0.1',
+          port: 0,
+        },
+        ({ port }) => resolve(`http://127.0.0.1:${port}/`),
       );
       closing.push(() => new Promise((done) => server.close(done)));
     });
