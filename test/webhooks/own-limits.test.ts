@@ -64,7 +64,8 @@ it('An attempt ends at the timeout of its endpoint, before the setting', async (
   const [delivery] = await rig.deliveriesOf(endpoint.id);
   const [attempt] = await rig.webhooks.listAttempts(delivery?.id ?? '');
   expect(attempt).toMatchObject({ result: 'retry', error: 'timeout' });
-  expect(attempt?.durationMs).toBeGreaterThanOrEqual(1_000);
+  // A timer may end within the millisecond before its time.
+  expect(attempt?.durationMs).toBeGreaterThanOrEqual(999);
   expect(attempt?.durationMs).toBeLessThan(10_000);
 });
 
