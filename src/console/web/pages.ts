@@ -42,6 +42,7 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
       ['/quarantine', 'Quarantine'],
       ['/settings', 'Settings'],
       ['/audit', 'Audit trail'],
+      ['/docs', 'API and events'],
     ],
   ],
 ];

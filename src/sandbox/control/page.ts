@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { isoText } from '../../kernel/clock.ts';
 import { type Answer, escapeHtml, htmlAnswer } from '../endpoints/call.ts';
 import { ROUTES } from '../endpoints/routes.ts';
+import { WALLET_STATUS } from '../state/records.ts';
 import type { Control } from './control.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
@@ -57,11 +58,12 @@ const renew = async () => {
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
   document.getElementById('world').replaceWith(fresh.getElementById('world'));
 };
-const send = async (method, path, body) => {
+const send = async (method, path, body, words) => {
   const sent = method === 'POST' ? { body } : {};
   const headers = { 'content-type': 'application/json' };
   const answer = await fetch(path, { method, headers, ...sent });
-  response.textContent = answer.status + ' ' + (await answer.text());
+  const text = await answer.text();
+  response.textContent = answer.ok && words ? words : answer.status + ' ' + text;
   await renew();
 };
 form.route.onchange = () => {
@@ -73,14 +75,17 @@ form.onsubmit = (event) => {
   return send(selected().method, form.path.value, form.body.value);
 };
 form.route.onchange();
-document.getElementById('orders').onclick = ({ target }) => {
-  const { method, path, body, fault } = target.dataset;
+document.onclick = ({ target }) => {
+  const { method, path, body, fault, words } = target.dataset ?? {};
+  if (target.type !== 'button') return;
   const endpoint = document.getElementById('endpoint').value;
   if (fault) {
     const where = endpoint ? { endpoint } : {};
-    return send('POST', '/_sandbox/faults', JSON.stringify({ ...JSON.parse(fault), ...where }));
+    const text = target.textContent + ': the next request to ' + (endpoint || 'any endpoint') + '.';
+    const scripted = JSON.stringify({ ...JSON.parse(fault), ...where });
+    return send('POST', '/_sandbox/faults', scripted, text);
   }
-  if (method) return send(method, path, body);
+  if (method) return send(method, path, body, words || target.textContent + ': done.');
 };
 setInterval(() => document.hidden || renew().catch(() => {}), 3000);`;
 
@@ -168,6 +173,7 @@ function worldOf(state: State): string {
     addr,
     balance,
     status,
+    walletButtons(addr, balance, status),
   ]);
   const tokens = state.tokens.map((token) => [
     `${token.contract_id}/${token.token_id}`,
@@ -182,9 +188,8 @@ function worldOf(state: State): string {
     hits,
   ]);
   const { counts, maintenance } = state;
-  const service = !maintenance ? 'active' : maintenance.start > state.now ? 'announced' : 'down';
   const tiles: [unknown, string][] = [
-    [service, 'service'],
+    [serviceOf(maintenance, state.now), 'service'],
     [isoText(state.now).slice(11, 19), `its clock, ${isoText(state.now).slice(0, 10)} UTC`],
     [counts.effects, 'writes applied'],
     [counts.requests, 'requests received'],
@@ -194,9 +199,31 @@ function worldOf(state: State): string {
   return `<div id="world" class="view">
 <div class="tiles">${tiles.map(tileOf).join('')}</div>
 ${cardOf('Faults that wait or were met', ['kind', 'endpoint', 'left', 'met'], faults)}
-${cardOf('Wallets', ['owner', 'token_addr', 'amt_token', 'status'], wallets)}
+${cardOf('Wallets', ['owner', 'token_addr', 'amt_token', 'status', 'change'], wallets)}
 ${cardOf('Tokens', ['token', 'owner', 'status', 'lock'], tokens)}
 </div>`;
+}
+
+function serviceOf(window: State['maintenance'], now: number): string {
+  if (!window || (window.end !== null && now >= window.end)) return 'active';
+  return window.start > now ? 'announced' : 'down';
+}
+
+/** What somebody else may do to a wallet, which Tallyhook sees only in its balance. */
+function walletButtons(addr: string, balance: unknown, status: unknown): Raw {
+  const changes: [label: string, change: object, words: string][] = [
+    ['+100', { delta: 100 }, 'was given 100'],
+    ['−100', { delta: -Math.min(100, Number(balance)) }, 'lost 100, or what it had'],
+    Number(status) === WALLET_STATUS.normal
+      ? ['withdraw', { status: WALLET_STATUS.withdrawn }, 'is withdrawn']
+      : ['restore', { status: WALLET_STATUS.normal }, 'is active again'],
+  ];
+  const buttons = changes.map(([label, change, words]) => {
+    const body = escapeHtml(JSON.stringify(change));
+    const data = `data-method="POST" data-path="/_sandbox/wallets/${addr}" data-body="${body}"`;
+    return buttonOf(label, `${data} data-words="${addr} ${words}."`);
+  });
+  return { html: buttons.join(' ') };
 }
 
 function tileOf([value, name]: [unknown, string]): string {
@@ -222,12 +249,23 @@ function cardOf(title: string, head: string[], rows: unknown[][]): string {
 }
 
 function tableOf(title: string, head: string[], rows: unknown[][]): string {
-  const cellOf = (cell: unknown, n: number) =>
-    `<td data-head="${head[n]}">${escapeHtml(String(cell))}</td>`;
+  const cellOf = (cell: unknown, n: number) => {
+    const html = isRaw(cell) ? cell.html : escapeHtml(String(cell));
+    return `<td data-head="${head[n]}">${html}</td>`;
+  };
   return `<div class="scroll" tabindex="0" role="region" aria-label="${title}"><table>
 <thead><tr>${head.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
 <tbody>${rows.map((row) => `<tr>${row.map(cellOf).join('')}</tr>`).join('\n')}</tbody>
 </table></div>`;
+}
+
+/** A cell that is not escaped. */
+interface Raw {
+  html: string;
+}
+
+function isRaw(cell: unknown): cell is Raw {
+  return typeof cell === 'object' && cell !== null && 'html' in cell;
 }
 
 function optionOf({ method, path, summary, example }: ControlRoute): string {

@@ -66,6 +66,23 @@ describe('The pages', () => {
     expect(fieldErrors).toEqual([]);
   });
 
+  it('change a balance by button, and say what was done in words', async () => {
+    const page = await opened('/_sandbox');
+    const wallets = page.getByRole('region', { name: 'Wallets' });
+    const row = wallets.locator('tbody tr').first();
+    const cells = await row.locator('td').allInnerTexts();
+    await row.getByRole('button', { name: '+100' }).click();
+    await page.locator('#response', { hasText: `${cells[1]} was given 100.` }).waitFor();
+    const [, , before = '0'] = cells;
+    await expect
+      .poll(() => row.locator('td').nth(2).innerText())
+      .toBe(String(Number(before) + 100));
+    await row.getByRole('button', { name: 'withdraw' }).click();
+    await row.getByRole('button', { name: 'restore' }).click();
+    await page.locator('#response', { hasText: 'is active again.' }).waitFor();
+    expect(fieldErrors).toEqual([]);
+  });
+
   it.each(SCREENS)('are accessible at $width px, $scheme', async (screen) => {
     const { width, scheme: colorScheme } = screen;
     const context = await browser().newContext({ viewport: { width, height: 900 }, colorScheme });

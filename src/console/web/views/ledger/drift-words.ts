@@ -90,7 +90,9 @@ export function actionText(action: string, detail: unknown): unknown {
       return 'opened: a second poll confirmed the difference';
     case 'revised': {
       const [min, max] = [of.amount_min, of.amount_max].map((n) => amountText(textOf(n)));
-      return `the amount is now known to be between ${min} and ${max}`;
+      return min === max
+        ? `the amount is now known: ${min}`
+        : `the amount is now known to be between ${min} and ${max}`;
     }
     case 'paired':
       return html`paired with

@@ -51,6 +51,15 @@ const BASES: Record<string, string> = {
   drift: 'a drift is this write',
 };
 
+/** Why an operation is in a state, where its evidence is no cause of its own. */
+const CAUSES: Record<string, string> = {
+  queue: 'recorded, to be sent when the service is back',
+  send: 'recorded, and sent to the service',
+  answer: 'the service answered',
+  report: 'reported from elsewhere',
+  decision: 'two owners decided',
+};
+
 /** The cause of a transition; that of a resolution names the basis of its evidence. */
 export function causeWords(cause: string): unknown {
   const basis = /^evidence: (\w+)$/.exec(cause)?.[1];
@@ -58,7 +67,7 @@ export function causeWords(cause: string): unknown {
   const [before, addr, after] = cause.split(/\b([0-9a-z]{42})\b/i);
   return addr
     ? html`${before}<${WalletLink} addr=${addr} />${after}`
-    : (FAULT_WORDS[cause] ?? cause);
+    : (CAUSES[cause] ?? FAULT_WORDS[cause] ?? cause);
 }
 
 /** Of an operation, as the API shows it. */
