@@ -98,9 +98,11 @@ export async function signIn(
  * an outline and is within the window, or a person does not see where it is.
  */
 const FOCUSED = `(({ activeElement: at }) => {
+  // The page itself, with all of its text.
+  if (at === document.body) return '';
   const { top, bottom } = at.getBoundingClientRect();
   const isWithin = bottom > 0 && top < innerHeight;
-  const isSeen = at === document.body || isWithin && getComputedStyle(at).outlineStyle !== 'none';
+  const isSeen = isWithin && getComputedStyle(at).outlineStyle !== 'none';
   return (isSeen ? '' : 'not seen: ') + (at.closest('tbody') ? 'row: ' : '') +
     (at.closest('label') ?? at).innerText.trim();
 })(document)`;

@@ -63,6 +63,23 @@ describe('At night', () => {
     await rig.app.until(({ type, data }) => type === 'wallet.drift_closed' && data.drift_id === id);
   });
 
+  it('A list says how many rows have come, and shows changes of those that it has', async () => {
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await rig.app.give(rig.world.ben, 31, { 'tallyhook-reference': 'live-1' });
+    await open('/operations');
+    const row = page.locator('tbody tr', { hasText: 'live-1' });
+    await row.waitFor();
+    await rig.app.give(rig.world.ben, 32, { 'tallyhook-reference': 'live-2' });
+    const fresh = page.getByRole('button', { name: '1 new' });
+    await fresh.waitFor();
+    expect(await page.locator('tbody tr', { hasText: 'live-2' }).count()).toBe(0);
+    await row.getByText('settled').waitFor();
+    await check('a list with new rows');
+    await fresh.click();
+    await page.locator('tbody tr', { hasText: 'live-2' }).waitFor();
+    await fresh.waitFor({ state: 'detached' });
+  });
+
   it('No service is called active while the daemon does not respond', async () => {
     const daemon = await rig.another();
     const key = await keyOf('night', ['read']);

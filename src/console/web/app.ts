@@ -8,11 +8,12 @@ import {
   useData,
   whenSessionEnds,
 } from './kit/api.ts';
-import { type Field, Form } from './kit/dialog.ts';
+import { type Field, Form, valuesOf } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
+import { placeOf } from './kit/find.ts';
 import { shortText } from './kit/format.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
-import { followLinks, usePlace } from './kit/router.ts';
+import { followLinks, go, usePlace } from './kit/router.ts';
 import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
 import { NAVIGATION, type ViewProps } from './pages.ts';
 
@@ -138,6 +139,7 @@ function Head() {
       <button type="button" class="quiet" onClick=${signOut}>Sign out</button>
     </div>
     <nav id="navigation" class=${open ? 'open' : ''} aria-label="Pages">
+      ${!isSubscriber() && html`<${Find} />`}
       ${navigation().map(
         ([group, links]) => html`<div class="group">
           <span class="group-name">${group}</span>
@@ -149,6 +151,19 @@ function Head() {
       )}
     </nav>
   </header>`;
+}
+
+/** One field for all that has a name. */
+function Find() {
+  const find = (event: Event) => {
+    const { named = '' } = valuesOf(event);
+    (event.target as HTMLFormElement).reset();
+    go(placeOf(named));
+  };
+  const what = 'Any id, number, hash, address, contract/token or reference';
+  return html`<form class="find" onSubmit=${find}>
+    <input name="named" type="search" placeholder="Find" aria-label=${what} title=${what} />
+  </form>`;
 }
 
 const shownUntil = () => new Date(sessionOf()?.expires_at ?? 0).toLocaleString();

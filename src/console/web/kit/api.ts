@@ -151,14 +151,30 @@ export interface Page<T> {
 export interface List<T> {
   rows: T[] | undefined;
   problem: Problem | undefined;
+  /** How many rows have come since, which `reload` shows. */
+  fresh: number;
   /** Loads the next page; undefined on the last one. */
   more: (() => void) | undefined;
   reload: () => void;
 }
 
-/** A list of the API, page after page. */
+/** How often a list that is shown is read again. */
+const LIVE_MS = 10_000;
+
+const idOf = (row: unknown) => (row as { id?: string }).id;
+
+/**
+ * A list of the API, page after page. While the tab is shown, rows that are listed follow their
+ * changes; new ones are counted, and do not move what is being read.
+ */
 export function useList<T>(path: string): List<T> {
-  type State = { path: string; rows?: T[]; cursor: string | null; problem?: Problem };
+  type State = {
+    path: string;
+    rows?: T[];
+    cursor: string | null;
+    problem?: Problem;
+    fresh?: number;
+  };
   const [state, setState] = useState<State>({ path, cursor: null });
   const newest = useRef(0);
   const load = async (cursor: string | null, before: T[]) => {
@@ -180,9 +196,28 @@ export function useList<T>(path: string): List<T> {
     load(null, []);
   };
   useEffect(reload, [path]);
-  const { rows, cursor, problem } = state.path === path ? state : { cursor: null };
+  useEffect(() => {
+    const follow = async () => {
+      if (document.hidden) return;
+      const n = newest.current;
+      const page = await call<Page<T>>('GET', path).catch(() => undefined);
+      if (page && n === newest.current) setState((old) => withChanges(old, page.data));
+    };
+    const timer = setInterval(follow, LIVE_MS);
+    return () => clearInterval(timer);
+  }, [path]);
+  const { rows, cursor, problem, fresh = 0 } = state.path === path ? state : { cursor: null };
   const more = cursor && rows ? () => load(cursor, rows) : undefined;
-  return { rows, problem, more, reload };
+  return { rows, problem, fresh, more, reload };
+}
+
+/** With what the first page shows now; without ids nothing is known to be the same row. */
+function withChanges<T, S extends { rows?: T[] }>(old: S, page: readonly T[]): S {
+  if (!old.rows || page.some((row) => idOf(row) === undefined)) return old;
+  const now = new Map(page.map((row) => [idOf(row), row]));
+  const known = new Set(old.rows.map(idOf));
+  const rows = old.rows.map((row) => now.get(idOf(row)) ?? row);
+  return { ...old, rows, fresh: page.filter((row) => !known.has(idOf(row))).length };
 }
 
 export function problemOf(error: unknown): Problem {

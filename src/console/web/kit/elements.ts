@@ -2,6 +2,7 @@
 import type { List, Problem } from './api.ts';
 import {
   amountText,
+  countText,
   instantText,
   readersNow,
   relativeText,
@@ -201,6 +202,14 @@ export function ListTable<T>({
   keyOf?: (row: T) => string;
 }) {
   return html`<${Failed} problem=${list.problem} retry=${list.reload} />
+    <div role="status">
+      ${
+        list.fresh > 0 &&
+        html`<button type="button" class="quiet" onClick=${list.reload}>
+          ${countText(list.fresh)} new
+        </button>`
+      }
+    </div>
     ${(list.rows || !list.problem) && html`<${Table} rows=${list.rows} ...${rest} />`}
     ${list.more && html`<button type="button" class="quiet" onClick=${list.more}>More</button>`}`;
 }

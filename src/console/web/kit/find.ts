@@ -1,0 +1,22 @@
+/** Where an id, number, hash, address or reference leads to. Pure. */
+
+const PAGES: Record<string, string> = {
+  op: '/operations/',
+  drf: '/drifts/',
+  ep: '/endpoints/',
+  dlv: '/deliveries/',
+  rep: '/reports/',
+  evt: '/deliveries?event_id=',
+};
+
+/** The path of what a text names; without a page of its own, a search of operations. */
+export function placeOf(text: string): string {
+  const asked = text.trim();
+  const page = PAGES[/^(\w+)_[0-9a-f-]{36}$/.exec(asked)?.[1] ?? ''];
+  const name = encodeURIComponent(asked);
+  if (page !== undefined) return `${page}${name}`;
+  if (/^[0-9a-z]{42}$/i.test(asked)) return `/wallets/${name}`;
+  const token = /^(\d+)\/(\d+)$/.exec(asked);
+  if (token) return `/tokens/${token[1]}/${token[2]}`;
+  return asked === '' ? '/operations' : `/operations?query=${name}`;
+}
