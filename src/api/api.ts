@@ -4,7 +4,7 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
-import { incomingOf } from '../kernel/http/trusted-proxies.ts';
+import { ownOriginOf } from '../kernel/http/trusted-proxies.ts';
 import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs.ts';
@@ -98,8 +98,7 @@ function addDocs(
   app.get('/docs', (c) => {
     c.header('content-security-policy', "default-src 'none'; style-src 'self'; img-src data:");
     c.header('x-content-type-options', 'nosniff');
-    const incoming = incomingOf(c);
-    const origin = incoming ? trusted.originOf(incoming) : new URL(c.req.url).origin;
+    const origin = ownOriginOf(trusted, c);
     return c.html(docsPage(app.getOpenAPI31Document(about), { origin, basePath }));
   });
 }

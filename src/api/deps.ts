@@ -71,6 +71,8 @@ export interface ApiDeps {
   bodyBytesMax: number;
   /** Under which path browsers and programs reach this API; may be empty. */
   basePath: string;
+  /** The public address of the console, if it is set. */
+  consoleUrl?: string | undefined;
   trusted: TrustedProxies;
   /** Measures the rate of requests without a key; by default the clock of the process. */
   monotonic?: Clock;

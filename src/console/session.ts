@@ -34,7 +34,8 @@ export function makeSessionRoutes(deps: SessionDeps): Hono {
   const app = new Hono();
   app.post('/session', async (c) => {
     const secret = await secretIn(c);
-    const caller = await callerOf(deps, c, secret);
+    const caller = await findCaller(deps, c, secret);
+    if (!caller) throw new Failure('unauthorized');
     requireScope(caller, 'read', 'portal');
     const { session, cookie } = sessions.begin(secret, caller.expiresAt);
     keepSession(deps, c, cookie);
@@ -44,13 +45,16 @@ export function makeSessionRoutes(deps: SessionDeps): Hono {
     const session = sessions.find(c);
     // Nobody is signed in: no error, which the console of a browser would show as one.
     if (!session) return c.body(null, 204);
-    return answer(c, session, await callerOf(deps, c, session.secret));
+    const caller = await findCaller(deps, c, session.secret);
+    return caller ? answer(c, session, caller) : end(c);
   });
-  app.delete('/session', (c) => {
-    sessions.secretOf(c);
+  // Without the token of the session, which another tab may have begun anew: the cookie is sent by
+  // pages of this site only.
+  app.delete('/session', end);
+  function end(c: Context): Response {
     deleteCookie(c, SESSION_COOKIE, { path: pathOf(deps) });
     return c.body(null, 204);
-  });
+  }
   return app;
 }
 
@@ -73,16 +77,10 @@ function pathOf({ basePath }: Pick<SessionDeps, 'basePath'>): string {
   return basePath || '/';
 }
 
-/** @throws Failure `unauthorized`, `too_many_requests` */
-async function callerOf(
-  { keys, trusted }: SessionDeps,
-  c: Context,
-  secret: string,
-): Promise<Caller> {
+/** Undefined when the key is none any more. @throws Failure `too_many_requests` */
+function findCaller({ keys, trusted }: SessionDeps, c: Context, secret: string) {
   const incoming = incomingOf(c);
-  const caller = await keys.authenticate(secret, () => incoming && trusted.addressOf(incoming));
-  if (!caller) throw new Failure('unauthorized');
-  return caller;
+  return keys.authenticate(secret, () => incoming && trusted.addressOf(incoming));
 }
 
 /** A form of another site cannot send this type. @throws Failure `invalid_request` */

@@ -127,6 +127,7 @@ export async function build(config: Config, database: Database, service: Service
     bodyBytesMax: config.http.body_bytes_max,
     settings: config.effective,
     basePath: config.http.base_path,
+    consoleUrl: config.reports.console_url ?? undefined,
     trusted: base.trusted,
     isAlive: base.heartbeat.isAlive,
   });

@@ -10,7 +10,13 @@ import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import type { Random } from '../kernel/random.ts';
-import { type KeyLimits, type key, SCOPES, type Scope } from '../resources/admin/key.ts';
+import {
+  type KeyLimits,
+  type key,
+  SCOPES,
+  type Scope,
+  seesOnlyOwn,
+} from '../resources/admin/key.ts';
 import type { Row } from '../resources/resource.ts';
 import { makeAddressLimit } from './address-limit.ts';
 import { keyLimitsSchema, limitsOf } from './limits.ts';
@@ -206,12 +212,13 @@ export function isSecret(text: string): boolean {
 /** @throws Failure `forbidden` when the caller has none of the scopes, and not `admin` */
 export function requireScope(caller: Caller, ...scopes: readonly [Scope, ...Scope[]]): void {
   if ([...scopes, 'admin' as const].some((scope) => caller.scopes.includes(scope))) return;
-  throw new Failure('forbidden', `the key needs the scope ${scopes[0]}`);
+  const named = scopes.filter((scope) => scope !== 'portal').join(' or ');
+  throw new Failure('forbidden', `the key needs the scope ${named || 'portal'}`);
 }
 
 /** The owner of a caller that may see only what is its own; undefined for any other. */
 export function onlyOwnOf({ owner, scopes }: Caller): string | undefined {
-  return scopes.every((scope) => scope === 'portal') ? owner : undefined;
+  return seesOnlyOwn(scopes) ? owner : undefined;
 }
 
 const CACHED_MS = 1_000;

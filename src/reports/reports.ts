@@ -33,16 +33,15 @@ import {
   readContent,
 } from './make.ts';
 import type { Limits, ShownSettings } from './params.ts';
-import { findClosedReport, findPeriodOf, instantOf } from './periods/store.ts';
+import { findClosedReport, instantOf } from './periods/store.ts';
 import {
   type LineFilter,
   type LineLimits,
   type LinePosition,
   linesOf,
   listLines,
-  readLines,
 } from './queries/lines.ts';
-import { RENDERERS, type ShownAs } from './render/formats.ts';
+import { RENDERERS, readForRendering, type ShownAs } from './render/formats.ts';
 import { listDue, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
@@ -208,13 +207,10 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
     getReport: (id) => getReport(db, id),
     async renderReport(id, format, shown) {
       const report = await getReport(db, id);
-      const { lines, render } = RENDERERS[format];
-      const closed = await findPeriodOf(db, id);
-      return render(report, await readOnly((tx) => readLines(tx, report, lines, settings)), {
-        ...settings,
-        ...shown,
-        closed,
-      });
+      const { lines, closed } = await readOnly((tx) =>
+        readForRendering(tx, report, format, settings),
+      );
+      return RENDERERS[format].render(report, lines, { ...settings, ...shown, closed });
     },
     async listLines(id, filter, page) {
       const report = await getReport(db, id);

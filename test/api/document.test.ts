@@ -1,6 +1,7 @@
 /** The OpenAPI document, scopes of keys, and invalid requests. */
 import { describe, expect, it } from 'vitest';
 import { describeApi } from '../../src/api/api.ts';
+import { ACTION_WORDS } from '../../src/resources/admin/audit-entry.ts';
 import { UNDESCRIBED } from './described.ts';
 import { openApi, useApi } from './rig.ts';
 
@@ -53,6 +54,9 @@ describe('The OpenAPI document', () => {
 });
 
 describe('An operation of the document', () => {
+  /** What workers of a consumer do all the time. */
+  const UNAUDITED = ['pull', 'ack', 'release'].map((act) => `POST /api/consumers/{id}/${act}`);
+
   interface Operation {
     operationId: string;
     summary: string;
@@ -89,6 +93,18 @@ describe('An operation of the document', () => {
     const used = new Set(all.flatMap(({ tags }) => tags));
     expect(tags.map(({ name }) => name).toSorted()).toEqual([...used].toSorted());
     for (const { description } of tags) expect(description).toMatch(/^[A-Z].{10,}/);
+  });
+
+  it('Each change that the audit trail has is in words there', async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
+    const paths = body.paths as Record<string, Record<string, Operation>>;
+    const changes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods)
+        .filter((method) => method !== 'get' && path.startsWith('/api/'))
+        .map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(Object.keys(ACTION_WORDS).filter((action) => !changes.includes(action))).toEqual([]);
+    expect(changes.filter((action) => !(action in ACTION_WORDS))).toEqual(UNAUDITED);
   });
 
   it('The document without a daemon is the served one', async () => {

@@ -1,6 +1,6 @@
 /** Portal links: a subscriber sees the endpoints of one owner, and nothing else. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { useApi } from './rig.ts';
+import { openApi, useApi } from './rig.ts';
 
 const api = useApi();
 let key: string;
@@ -32,6 +32,14 @@ describe('A portal link', () => {
     expect(body.owner).toBe('some subscriber');
     const days = (Date.parse(String(body.expires_at)) - api.clock.now()) / 86_400_000;
     expect(Math.round(days)).toBe(7);
+  });
+
+  it('begins with the public address of the console, if that is set', async () => {
+    const consoleUrl = 'https://books.example/tallyhook/';
+    const public_ = await openApi(api.database.db, (deps) => ({ ...deps, consoleUrl }));
+    const body = { owner: 'some subscriber' };
+    const { body: made } = await public_.call('POST', '/api/portal-links', { body });
+    expect(made.url).toMatch(/^https:\/\/books\.example\/tallyhook\/portal#thk_/);
   });
 
   it('may last at most 366 days', async () => {
@@ -118,6 +126,21 @@ describe('A subscriber', () => {
       expect([path, (await api.call(method, path, { key, body })).status]).toEqual([path, 403]);
     const { body: list } = await api.call('GET', '/api/endpoints?limit=500', { key });
     expect(list.data.map((row) => row.id)).not.toContain(id);
+  });
+
+  it('sees no more with scopes that show no webhooks', async () => {
+    const other = await endpointOf(await api.keyFor('manage'));
+    for (const scope of ['gateway', 'decide', 'manage']) {
+      const owner = `portal and ${scope}`;
+      const made = await api.call('POST', '/api/keys', {
+        body: { name: scope, owner, scopes: ['portal', scope] },
+      });
+      const both = String(made.body.key);
+      const { body } = await api.call('GET', '/api/endpoints?limit=500', { key: both });
+      expect(body.data).toEqual([]);
+      const path = `/api/endpoints/${other}/figures`;
+      expect((await api.call('GET', path, { key: both })).status).toBe(404);
+    }
   });
 
   it('names the endpoint whose deliveries or replays it lists', async () => {

@@ -217,7 +217,7 @@ export function makeRouter(routerDeps: RouterDeps) {
       ),
     );
   }
-  /** Documents what a receiver of webhooks gets. @param more the first version that has it */
+  /** Documents what a receiver of webhooks gets. */
   function webhook(
     name: string,
     summary: string,

@@ -2,6 +2,8 @@
 import {
   isSubscriber,
   loadSession,
+  type Problem,
+  problemOf,
   sessionOf,
   signIn,
   signOut,
@@ -11,7 +13,7 @@ import {
 import { type Field, Form, valuesOf } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { placeOf } from './kit/find.ts';
-import { shortText } from './kit/format.ts';
+import { instantText, shortText } from './kit/format.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, go, usePlace } from './kit/router.ts';
 import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
@@ -61,9 +63,7 @@ function decoded(part: string): string {
 }
 
 function App() {
-  const [problem, setProblem] = useState<string | undefined>(
-    sessionOf() ? undefined : (meta('problem') ?? ''),
-  );
+  const [problem, setProblem] = useState<string | undefined>(sessionOf() ? undefined : whyNot);
   useEffect(() => {
     // At the form already, its own message is enough.
     whenSessionEnds((why) => setProblem((old) => old ?? why));
@@ -119,6 +119,7 @@ interface Status {
 function Head() {
   const { path } = usePlace();
   const [open, setOpen] = useState(false);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
   useEffect(() => setOpen(false), [path]);
   const first = segmentsOf(path)[0] ?? '';
   const isHere = (href: string) => segmentsOf(href)[0] === (first || undefined);
@@ -136,7 +137,10 @@ function Head() {
     <div class="head-state">
       ${!isSubscriber() && html`<${ServiceState} />`}
       <span class="muted" title=${`signed in until ${shownUntil()}`}>${sessionOf()?.owner}</span>
-      <button type="button" class="quiet" onClick=${signOut}>Sign out</button>
+      <button type="button" class="quiet" onClick=${() => signOut().catch(setProblem)}>
+        Sign out
+      </button>
+      ${problem && html`<span class="pill bad" role="alert">${problem.message}</span>`}
     </div>
     <nav id="navigation" class=${open ? 'open' : ''} aria-label="Pages">
       ${!isSubscriber() && html`<${Find} />`}
@@ -160,13 +164,15 @@ function Find() {
     (event.target as HTMLFormElement).reset();
     go(placeOf(named));
   };
-  const what = 'Any id, number, hash, address, contract/token or reference';
+  const what =
+    'Id of an operation, drift, endpoint, delivery, event or report; number, hash, address, ' +
+    'contract/token or reference';
   return html`<form class="find" onSubmit=${find}>
     <input name="named" type="search" placeholder="Find" aria-label=${what} title=${what} />
   </form>`;
 }
 
-const shownUntil = () => new Date(sessionOf()?.expires_at ?? 0).toLocaleString();
+const shownUntil = () => instantText(sessionOf()?.expires_at ?? '');
 
 function ServiceState() {
   const { data, problem } = useData<Status>('/api/status', 10_000);
@@ -232,15 +238,31 @@ function Routed() {
 /**
  * A portal link has its key behind the #, which no server is sent; it leaves the address at once.
  */
-async function followPortalLink(): Promise<void> {
-  const key = decoded(location.hash.slice(1));
+async function followPortalLink(key: string): Promise<void> {
   history.replaceState(null, '', `${BASE_PATH}/endpoints`);
-  if (key) await signIn(key).catch(() => signOut());
+  await signIn(key).catch((error) => {
+    if (problemOf(error).status !== 401) throw error;
+    whyNot = 'This link has ended. Ask for a new one.';
+  });
 }
 
-if (insidePath(location.pathname) === '/portal') await followPortalLink();
-else await loadSession();
+/** Said at the sign-in, when it is shown first. */
+let whyNot = meta('problem') ?? '';
+
+/** Signs in by the address, or finds the session. */
+function begin(): Promise<void> {
+  const key = decoded(location.hash.slice(1));
+  return insidePath(location.pathname) === '/portal' && key ? followPortalLink(key) : loadSession();
+}
+
+const failure = await begin().then(() => undefined, problemOf);
 if (isSubscriber() && insidePath(location.pathname) === '/')
   history.replaceState(null, '', `${BASE_PATH}/endpoints`);
 const place = document.getElementById('app');
-if (place) render(html`<${App} />` as Parameters<typeof render>[0], place);
+const page = failure
+  ? html`<main class="gate">
+      <h1>Tallyhook</h1>
+      <${Failed} problem=${failure} retry=${() => location.reload()} />
+    </main>`
+  : html`<${App} />`;
+if (place) render(page as Parameters<typeof render>[0], place);

@@ -24,6 +24,15 @@ export function incomingOf({ env }: { env: unknown }): IncomingMessage | undefin
   return (env as { incoming?: IncomingMessage } | undefined)?.incoming;
 }
 
+/** The origin of this server, as the client of a request knows it. */
+export function ownOriginOf(
+  trusted: Pick<TrustedProxies, 'originOf'>,
+  c: { env: unknown; req: { url: string } },
+): string {
+  const incoming = incomingOf(c);
+  return incoming ? trusted.originOf(incoming) : new URL(c.req.url).origin;
+}
+
 /** @param ranges such as `10.0.0.0/8` or `fd00::/8`, which are valid */
 export function makeTrustedProxies(ranges: readonly string[]): TrustedProxies {
   const parsed = ranges.map((range) => ipaddr.parseCIDR(range));

@@ -169,9 +169,6 @@ export async function evaluateComponent(
   return events;
 }
 
-/** Of writes that may explain the same difference, this many are named to people. */
-const NAMED_MAX = 20;
-
 /**
  * What people decide by, kept with the operation because observations are pruned: of each of its
  * wallets the newest poll, what it would hold without the writes whose outcome is open, what the
@@ -195,9 +192,12 @@ function shownBy(
         // A drift with bounds is this difference itself, seen before it was decided.
         without_open: decimalText(expected.base + (isExact(drift) ? drift.min : 0n)),
         if_executed: decimalText(effect),
-        others: others
-          .slice(0, NAMED_MAX)
-          .map((other) => ({ operation_id: other.id, if_executed: decimalText(other.effect) })),
+        // More than are tried as subsets are only counted.
+        others_count: Math.max(0, expected.possibleCount - 1),
+        others: others.map((other) => ({
+          operation_id: other.id,
+          if_executed: decimalText(other.effect),
+        })),
         started_at: isoText(startedAt),
         ended_at: isoText(endedAt),
       },

@@ -18,8 +18,8 @@ import {
 } from '../../resources/reports/report.ts';
 import type { Row } from '../../resources/resource.ts';
 import type { ShownSettings } from '../params.ts';
-import { type LineLimits, readLines } from '../queries/lines.ts';
-import { RENDERERS } from '../render/formats.ts';
+import type { LineLimits } from '../queries/lines.ts';
+import { RENDERERS, readForRendering } from '../render/formats.ts';
 import { findReport } from '../store.ts';
 import { reportFiles } from '../tables.ts';
 import { type BucketSettings, putObject, uriOf } from './bucket.ts';
@@ -123,9 +123,9 @@ async function contentOf(
   format: ReportFormat,
   shown: LineLimits & ShownSettings,
 ) {
-  const { lines, render } = RENDERERS[format];
   try {
-    return await render(report, await readLines(tx, report, lines, shown), shown);
+    const { lines, closed } = await readForRendering(tx, report, format, shown);
+    return await RENDERERS[format].render(report, lines, { ...shown, closed });
   } catch (error) {
     if (error instanceof Failure) return error;
     throw error;

@@ -3,6 +3,7 @@
  * page for print in `html.ts`, the journal of hledger in `journal.ts`.
  */
 import { strToU8, zipSync } from 'fflate';
+import type { Tx } from '../../db/connect.ts';
 import { canonicalJson } from '../../kernel/json.ts';
 import { type Cell, csvHead, csvRow } from '../../resources/cells.ts';
 import {
@@ -13,8 +14,13 @@ import {
 } from '../../resources/reports/report.ts';
 import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
 import { shower } from '../../resources/show.ts';
-import type { ClosedPeriod } from '../periods/store.ts';
-import type { LinesNeeded, ReportLines } from '../queries/lines.ts';
+import { type ClosedPeriod, findPeriodOf } from '../periods/store.ts';
+import {
+  type LineLimits,
+  type LinesNeeded,
+  type ReportLines,
+  readLines,
+} from '../queries/lines.ts';
 import { renderHtml } from './html.ts';
 import { renderJournal } from './journal.ts';
 import { localText } from './local-time.ts';
@@ -49,6 +55,19 @@ export const RENDERERS: Readonly<Record<ReportFormat, Renderer>> = {
   html: { lines: 'none', render: (report, _, shown) => renderHtml(report, shown) },
   hledger: { lines: 'all', render: renderJournal },
 };
+
+/** What rendering needs beside the report: its lines, and the close whose report it is. */
+export async function readForRendering(
+  tx: Tx,
+  report: Report,
+  format: ReportFormat,
+  limits: LineLimits,
+): Promise<{ lines: ReportLines; closed: ClosedPeriod | undefined }> {
+  return {
+    lines: await readLines(tx, report, RENDERERS[format].lines, limits),
+    closed: await findPeriodOf(tx, report.id),
+  };
+}
 
 /** Canonical JSON; its `hash` is that of the canonical JSON of `content`. */
 export function renderJson(report: Report): string {

@@ -1,9 +1,11 @@
 /** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
 import { isObject, type Json, jsonText } from '../../kernel/json.ts';
-import { amount, count, text, titleOf } from '../../resources/fields.ts';
+import { amount, count, titleOf } from '../../resources/fields.ts';
+import { signOff } from '../../resources/ledger/period.ts';
 import * as content from '../../resources/reports/content.ts';
 import {
+  BREAKS,
   type Finding,
   type FindingList,
   finding,
@@ -62,7 +64,7 @@ function pageOf(report: Report, closed: ClosedPeriod | undefined): string {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${owner}${title}: ${content.headline}</title>
+<title>${owner}${title}: ${verdictOf(content, closed)}</title>
 <style>${{ html: PAGE_STYLE }}</style>
 </head>
 <body>
@@ -85,24 +87,39 @@ ${detailsPart(content)}
   return page.html;
 }
 
+/** A period in force closed only with each of its breaks signed off. */
+function verdictOf(content: Content, closed: ClosedPeriod | undefined): string {
+  const open = content.open_items.total;
+  const also = open === 0 ? '' : `, ${itemsOf(open, 'open ')}`;
+  const inForce = closed?.reopenedBy === null ? closed.signOffs : [];
+  const signedOff = inForce.filter(({ kind }) => kind in BREAKS).length;
+  return signedOff === 0
+    ? `${content.headline}${also}`
+    : `balanced with ${itemsOf(signedOff)} signed off${also}`;
+}
+
+const itemsOf = (n: number, before = '') => `${n} ${before}${n === 1 ? 'item' : 'items'}`;
+
+function reopenedPart(closed: ClosedPeriod | undefined, zone: string): Html {
+  if (!closed || closed.reopenedBy === null) return html``;
+  const { reopenedBy, reopenedAt, reopenReason } = closed;
+  return html`<p><strong>Reopened</strong> by ${reopenedBy},
+${localText(isoText(reopenedAt ?? 0), zone)}: ${reopenReason ?? ''}.
+This report is no longer in force.</p>`;
+}
+
 function headPart(
   { content, id, requestedBy }: Report,
   title: string,
   closed: ClosedPeriod | undefined,
 ): Html {
-  const { cut_off: cut, breaks, open_items: open, time_zone: zone, organisation } = content;
-  const signedOff = closed?.signOffs.length ?? 0;
-  const also =
-    open.total === 0 ? '' : `, ${open.total} open ${open.total === 1 ? 'item' : 'items'}`;
-  // A period closes only with each of its breaks signed off.
-  const verdict =
-    signedOff === 0
-      ? `${capital(content.headline)}${also}`
-      : `Balanced with ${signedOff} ${signedOff === 1 ? 'item' : 'items'} signed off${also}`;
-  const mark = breaks.total === 0 ? 'verdict' : closed ? 'verdict signed' : 'verdict breaks';
+  const { cut_off: cut, breaks, time_zone: zone, organisation } = content;
+  const isSigned = closed?.reopenedBy === null;
+  const mark = breaks.total === 0 ? 'verdict' : isSigned ? 'verdict signed' : 'verdict breaks';
   const owner = organisation === null ? html`` : html`<p class="owner">${organisation}</p>\n`;
   return html`${owner}<h1>${title}</h1>
-<p class="${mark}">${verdict}</p>
+<p class="${mark}">${capital(verdictOf(content, closed))}</p>
+${reopenedPart(closed, zone)}
 ${provisionalPart(content)}
 <dl>
 <dt>Period</dt><dd>${localText(content.period.from, zone)} up to, not including,
@@ -330,7 +347,7 @@ function coveragePart({ coverage, time_zone: zone }: Content): Html {
 <p>Start of the oldest check: ${localText(coverage.oldest_check_at, zone)}.</p>`;
 }
 
-const signOff = resource('SignOff', { kind: text(), subject: text(), reason: text() });
+const signedItem = resource('SignOff', signOff);
 
 /** Who closed and signed it, with what they signed off; without a close, lines to sign on. */
 function signaturePart(report: Report, closed: ClosedPeriod | undefined): Html {
@@ -350,9 +367,9 @@ ${lines}`;
 }
 
 function closedPart(closed: ClosedPeriod, zone: string): Html {
-  const { closedBy, closedAt, signedBy, signedAt, reopenedBy, reopenedAt, reopenReason } = closed;
+  const { closedBy, closedAt, signedBy, signedAt } = closed;
   const at = (instant: number | null) => localText(isoText(instant ?? 0), zone);
-  const items = tableOf(signOff, closed.signOffs, {
+  const items = tableOf(signedItem, closed.signOffs, {
     zone,
     own: {
       kind: ({ kind }) => capital(spaced(kind)),
@@ -360,14 +377,7 @@ function closedPart(closed: ClosedPeriod, zone: string): Html {
     },
     nothing: 'Nothing was signed off.',
   });
-  return html`${
-    reopenedBy === null
-      ? html``
-      : html`<p><strong>Reopened</strong> by ${reopenedBy}, ${at(reopenedAt)}:
-${reopenReason ?? ''}.
-This report is no longer in force.</p>`
-  }
-<dl>
+  return html`<dl>
 <dt>Closed by</dt><dd>${closedBy}, ${at(closedAt)}</dd>
 <dt>Signed by</dt><dd>${signedBy === null ? 'nobody yet' : html`${signedBy}, ${at(signedAt)}`}</dd>
 </dl>

@@ -6,6 +6,11 @@ import { resource, type Shown } from '../resource.ts';
 export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'portal', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** True for a key that was let in by `portal` alone: it sees what belongs to its owner. */
+export function seesOnlyOwn(scopes: readonly Scope[]): boolean {
+  return scopes.includes('portal') && !scopes.includes('read') && !scopes.includes('admin');
+}
+
 export const key = resource(
   'Key',
   {

@@ -25,6 +25,9 @@ export const MOMENT_WORDS = `an RFC 3339 instant, or the begin of ${SPAN_WORDS}`
 export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
 export type PeriodState = (typeof PERIOD_STATES)[number];
 
+/** What the closing owner signed off. */
+export const signOff = { kind: text(), subject: text(), reason: text() };
+
 export const period = resource(
   'Period',
   {
@@ -53,7 +56,7 @@ export const period = resource(
     closed_by: text('Owner of the key that closed it'),
     closed_at: instant('When it was closed'),
     sign_offs: list(
-      document({ kind: text(), subject: text(), reason: text() }),
+      document(signOff),
       'Open items that the closing owner signed off, in their order',
       { title: 'Signed off' },
     ),

@@ -87,7 +87,9 @@ document.onclick = ({ target }) => {
   }
   if (method) return send(method, path, body, words || target.textContent + ': done.');
 };
-setInterval(() => document.hidden || renew().catch(() => {}), 3000);`;
+// A press or the focus within what is replaced would be lost.
+const isUsed = () => document.getElementById('world').matches(':focus-within, :active');
+setInterval(() => document.hidden || isUsed() || renew().catch(() => {}), 3000);`;
 
 /** The content security policy source for the one script. */
 const SCRIPT_SOURCE = `'sha256-${createHash('sha256').update(SCRIPT).digest('base64')}'`;
@@ -211,9 +213,10 @@ function serviceOf(window: State['maintenance'], now: number): string {
 
 /** What somebody else may do to a wallet, which Tallyhook sees only in its balance. */
 function walletButtons(addr: string, balance: unknown, status: unknown): Raw {
-  const changes: [label: string, change: object, words: string][] = [
+  const taken = Math.min(100, Number(balance));
+  const changes: (readonly [label: string, change: object, words: string])[] = [
     ['+100', { delta: 100 }, 'was given 100'],
-    ['−100', { delta: -Math.min(100, Number(balance)) }, 'lost 100, or what it had'],
+    ...(taken > 0 ? [[`−${taken}`, { delta: -taken }, `lost ${taken}`] as const] : []),
     Number(status) === WALLET_STATUS.normal
       ? ['withdraw', { status: WALLET_STATUS.withdrawn }, 'is withdrawn']
       : ['restore', { status: WALLET_STATUS.normal }, 'is active again'],

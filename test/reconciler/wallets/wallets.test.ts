@@ -204,6 +204,7 @@ describe('A drift', () => {
             balance: '145',
             without_open: '100',
             if_executed: '40',
+            others_count: 1,
             others: [{ operation_id: other, if_executed: '9' }],
           },
         ],

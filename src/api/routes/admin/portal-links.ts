@@ -1,7 +1,7 @@
 /** `/api/portal-links`: links that sign subscribers into their endpoints. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
-import { incomingOf } from '../../../kernel/http/trusted-proxies.ts';
+import { ownOriginOf } from '../../../kernel/http/trusted-proxies.ts';
 import { portalLink } from '../../../resources/admin/portal-link.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';
@@ -20,8 +20,9 @@ const body = z.strictObject({
 
 export function addPortalLinks(
   router: Router,
-  { keys, clock, trusted, basePath }: Pick<ApiDeps, 'keys' | 'clock' | 'trusted' | 'basePath'>,
+  deps: Pick<ApiDeps, 'keys' | 'clock' | 'trusted' | 'basePath' | 'consoleUrl'>,
 ): void {
+  const { keys, clock, trusted, basePath, consoleUrl } = deps;
   router.answer({
     tag: 'keys',
     scope: 'admin',
@@ -31,7 +32,8 @@ export function addPortalLinks(
     description:
       'The subscriber sees, makes and changes endpoints of that owner, their deliveries and ' +
       'replays, and nothing else. The link is a key with the scope `portal`: DELETE ' +
-      '/api/keys/{id} ends it.',
+      '/api/keys/{id} ends it. It begins with the setting `reports.console_url`, or with the ' +
+      'address of this request.',
     request: z.object({ body }),
     status: 201,
     response: 'The link',
@@ -47,10 +49,9 @@ export function addPortalLinks(
         scopes: ['portal'],
         expiresAt,
       });
-      const incoming = incomingOf(c);
-      const origin = incoming ? trusted.originOf(incoming) : new URL(c.req.url).origin;
+      const base = consoleUrl?.replace(/\/+$/, '') ?? `${ownOriginOf(trusted, c)}${basePath}`;
       // What follows the # is sent to no server, so that no log has it.
-      const url = `${origin}${basePath}/portal#${made.secret}`;
+      const url = `${base}/portal#${made.secret}`;
       return { id: made.key.id, owner: made.key.owner, url, expiresAt };
     },
   });

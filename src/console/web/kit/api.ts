@@ -1,4 +1,5 @@
 /** Calls the API with the session of this browser, and hooks that load what views show. */
+import { type Scope, seesOnlyOwn } from '../../../resources/admin/key.ts';
 import { useEffect, useRef, useState } from './html.ts';
 import { BASE_PATH, insidePath, meta } from './shell.ts';
 
@@ -19,7 +20,7 @@ export class Problem extends Error {
 /** Who is signed in, and until when. */
 export interface Session {
   owner: string;
-  scopes: string[];
+  scopes: Scope[];
   expires_at: string;
   csrf_token: string;
 }
@@ -28,20 +29,24 @@ export interface Session {
 let session: Session | undefined;
 
 /** A subscriber that came by a portal link sees only endpoints. */
-export const isSubscriber = (): boolean => session?.scopes.join() === 'portal';
+export const isSubscriber = (): boolean => session !== undefined && seesOnlyOwn(session.scopes);
 export const sessionOf = (): Session | undefined => session;
 export const isOwn = (owner: string | null): boolean => owner === session?.owner;
 
 /** Whether the key may do what needs one of these scopes; subscribers see only what they may do. */
-export function may(...scopes: string[]): boolean {
-  return isSubscriber() || ['admin', ...scopes].some((one) => session?.scopes.includes(one));
+export function may(...scopes: readonly Scope[]): boolean {
+  const enough = ['admin' as const, ...scopes];
+  return isSubscriber() || enough.some((one) => session?.scopes.includes(one));
 }
 
-/** Asks who is signed in, and shows the address that was asked for before a sign-in. */
+/**
+ * Asks who is signed in, and shows the address that was asked for before a sign-in.
+ * @throws Problem when the daemon cannot say it
+ */
 export async function loadSession(): Promise<void> {
   if (insidePath(location.pathname)?.startsWith('/sign-in'))
     history.replaceState(null, '', BASE_PATH + (meta('to') ?? '/'));
-  session = await call<Session>('GET', '/session').catch(() => undefined);
+  session = await call<Session | undefined>('GET', '/session');
 }
 
 /** @throws Problem */
@@ -49,9 +54,9 @@ export async function signIn(key: string): Promise<void> {
   session = await call<Session>('POST', '/session', { key });
 }
 
-/** Ends the session in all tabs. */
+/** Ends the session in all tabs. @throws Problem; then it goes on */
 export async function signOut(): Promise<void> {
-  await send('DELETE', '/session').catch(() => {});
+  await send('DELETE', '/session');
   endSession('');
 }
 
@@ -151,8 +156,9 @@ export interface Page<T> {
 export interface List<T> {
   rows: T[] | undefined;
   problem: Problem | undefined;
-  /** How many rows have come since, which `reload` shows. */
+  /** How many rows have come since, and whether rows have left; `reload` shows it. */
   fresh: number;
+  isChanged: boolean;
   /** Loads the next page; undefined on the last one. */
   more: (() => void) | undefined;
   reload: () => void;
@@ -174,6 +180,7 @@ export function useList<T>(path: string): List<T> {
     cursor: string | null;
     problem?: Problem;
     fresh?: number;
+    isChanged?: boolean;
   };
   const [state, setState] = useState<State>({ path, cursor: null });
   const newest = useRef(0);
@@ -196,28 +203,41 @@ export function useList<T>(path: string): List<T> {
     load(null, []);
   };
   useEffect(reload, [path]);
+  const shown: State = state.path === path ? state : { path, cursor: null };
+  const { rows, cursor, problem, fresh = 0, isChanged = false } = shown;
+  // Rows without ids cannot be found again.
+  const isFollowed = rows?.[0] !== undefined && idOf(rows[0]) !== undefined;
   useEffect(() => {
+    if (!isFollowed) return;
+    let isAsking = false;
     const follow = async () => {
-      if (document.hidden) return;
+      if (document.hidden || isAsking) return;
+      isAsking = true;
       const n = newest.current;
       const page = await call<Page<T>>('GET', path).catch(() => undefined);
+      isAsking = false;
       if (page && n === newest.current) setState((old) => withChanges(old, page.data));
     };
     const timer = setInterval(follow, LIVE_MS);
     return () => clearInterval(timer);
-  }, [path]);
-  const { rows, cursor, problem, fresh = 0 } = state.path === path ? state : { cursor: null };
+  }, [path, isFollowed]);
   const more = cursor && rows ? () => load(cursor, rows) : undefined;
-  return { rows, problem, fresh, more, reload };
+  return { rows, problem, fresh, isChanged, more, reload };
 }
 
-/** With what the first page shows now; without ids nothing is known to be the same row. */
+/**
+ * With what the first page shows now. Rows before the first known one are new; another unknown one
+ * has moved up, because one that was listed has left, such as a filter by its state.
+ */
 function withChanges<T, S extends { rows?: T[] }>(old: S, page: readonly T[]): S {
-  if (!old.rows || page.some((row) => idOf(row) === undefined)) return old;
+  if (!old.rows) return old;
   const now = new Map(page.map((row) => [idOf(row), row]));
   const known = new Set(old.rows.map(idOf));
+  const first = page.findIndex((row) => known.has(idOf(row)));
+  const fresh = first === -1 ? page.length : first;
+  const stillThere = old.rows.slice(0, page.length - fresh);
   const rows = old.rows.map((row) => now.get(idOf(row)) ?? row);
-  return { ...old, rows, fresh: page.filter((row) => !known.has(idOf(row))).length };
+  return { ...old, rows, fresh, isChanged: stillThere.some((row) => !now.has(idOf(row))) };
 }
 
 export function problemOf(error: unknown): Problem {

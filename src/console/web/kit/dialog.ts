@@ -1,6 +1,10 @@
 /** Orders to the API: a button that opens a form, says what will happen, and shows a refusal. */
+import type { Scope } from '../../../resources/admin/key.ts';
 import { isOwn, may, type Problem, problemOf } from './api.ts';
 import { html, useEffect, useRef, useState } from './html.ts';
+
+/** Scopes for what moves money by decision. */
+export const DECIDE = ['decide'] as const;
 
 export interface Field {
   name: string;
@@ -40,9 +44,11 @@ interface OrderProps {
   kind?: 'plain' | 'danger' | 'quiet';
   disabled?: boolean;
   /** Scopes of which the key must have one; without one the button says so. */
-  needs?: readonly string[];
+  needs?: readonly Scope[];
   /** Who proposed what this approves. Their own proposal waits for another owner. */
   proposedBy?: string | undefined;
+  /** Whose it is: others cannot change it without the scope admin. */
+  ownedBy?: string;
   /** Carries the order out. @throws Problem, which is shown */
   order: (values: Values) => Promise<unknown>;
   /** Called after it was carried out. */
@@ -109,13 +115,18 @@ export function Order({ label, text, fields = [], kind = 'plain', ...props }: Or
 }
 
 /** Why the one who is signed in cannot give an order. */
-function refusalOf({ needs = ['manage'], proposedBy }: Pick<OrderProps, 'needs' | 'proposedBy'>) {
+function refusalOf({
+  needs = ['manage'],
+  proposedBy,
+  ownedBy,
+}: Pick<OrderProps, 'needs' | 'proposedBy' | 'ownedBy'>): string | undefined {
   if (!may(...needs)) return `It needs a key with the scope ${needs.join(' or ') || 'admin'}.`;
   if (proposedBy !== undefined && isOwn(proposedBy)) return 'It waits for another owner.';
+  if (ownedBy !== undefined && !isOwn(ownedBy) && !may()) return `It belongs to ${ownedBy}.`;
   return undefined;
 }
 
-/** A button that cannot be pressed; who comes to it is told why. */
+/** A button that cannot be pressed, and on focus says why. */
 function Refused({ label, why }: { label: string; why: string }) {
   return html`<span class="refused">
     <button type="button" class="quiet" aria-disabled="true" aria-description=${why} title=${why}>
@@ -146,6 +157,8 @@ export function Form({
   order,
   done,
   cancel,
+  needs,
+  ownedBy,
 }: {
   fields: readonly Field[];
   label: string;
@@ -153,9 +166,13 @@ export function Form({
   order: (values: Values) => Promise<unknown>;
   done?: () => void;
   cancel?: () => void;
+  /** As of an order; without it any key may submit. */
+  needs?: readonly Scope[];
+  ownedBy?: string;
 }) {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [running, setRunning] = useState(false);
+  const why = needs && refusalOf(ownedBy === undefined ? { needs } : { needs, ownedBy });
   const submit = async (event: Event) => {
     const values = valuesOf(event);
     setRunning(true);
@@ -177,7 +194,11 @@ export function Form({
     ${problem && html`<p class="notice bad" role="alert">${problem.message}</p>`}
     <div class="actions">
       ${cancel && html`<button type="button" class="quiet" onClick=${cancel}>Cancel</button>`}
-      <button type="submit" class=${kind} disabled=${running}>${label}</button>
+      ${
+        why
+          ? html`<${Refused} label=${label} why=${why} />`
+          : html`<button type="submit" class=${kind} disabled=${running}>${label}</button>`
+      }
     </div>
   </form>`;
 }

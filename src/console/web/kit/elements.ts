@@ -204,9 +204,9 @@ export function ListTable<T>({
   return html`<${Failed} problem=${list.problem} retry=${list.reload} />
     <div role="status">
       ${
-        list.fresh > 0 &&
+        (list.fresh > 0 || list.isChanged) &&
         html`<button type="button" class="quiet" onClick=${list.reload}>
-          ${countText(list.fresh)} new
+          ${list.fresh > 0 ? `${countText(list.fresh)} new` : 'Rows have left: load again'}
         </button>`
       }
     </div>

@@ -9,12 +9,18 @@ const PAGES: Record<string, string> = {
   evt: '/deliveries?event_id=',
 };
 
+/** The page of what an id names; undefined without one. */
+export function pageOf(id: string): string | undefined {
+  const page = PAGES[/^([a-z]+)_[0-9a-f-]{36}$/.exec(id)?.[1] ?? ''];
+  return page && `${page}${id}`;
+}
+
 /** The path of what a text names; without a page of its own, a search of operations. */
 export function placeOf(text: string): string {
   const asked = text.trim();
-  const page = PAGES[/^(\w+)_[0-9a-f-]{36}$/.exec(asked)?.[1] ?? ''];
+  const page = pageOf(asked);
+  if (page !== undefined) return page;
   const name = encodeURIComponent(asked);
-  if (page !== undefined) return `${page}${name}`;
   if (/^[0-9a-z]{42}$/i.test(asked)) return `/wallets/${name}`;
   const token = /^(\d+)\/(\d+)$/.exec(asked);
   if (token) return `/tokens/${token[1]}/${token[2]}`;

@@ -3,20 +3,20 @@ import type { alert } from '../../../resources/admin/alert.ts';
 import { cellText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { type Page, useData } from '../kit/api.ts';
-import { Card, Pill, Time, WalletLink } from '../kit/elements.ts';
+import { Card, Time, WalletLink } from '../kit/elements.ts';
 import { amountText, durationText, shortText, signedText } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 
 type Alert = Shown<typeof alert>;
 
-const SHOWN_MAX = 100;
+const SHOWN_MAX = 500;
 
 /** Newest first; those of one rule about one wallet in one line. */
 export function AlertsCard() {
   const { data } = useData<Page<Alert>>(`/api/alerts?limit=${SHOWN_MAX}`, 10_000);
   if (!data || data.data.length === 0) return null;
   const newest = data.data.toSorted((a, b) => b.raised_at.localeCompare(a.raised_at));
-  const groups = Map.groupBy(newest, ({ rule, detail }) => `${rule} ${detail.addr ?? ''}`);
+  const groups = Map.groupBy(newest, ({ id, rule, detail }) => `${rule} ${detail.addr ?? id}`);
   return html`<${Card} tone="bad" title="Alerts">
     <ul class="timeline">
       ${[...groups].map(
@@ -24,12 +24,18 @@ export function AlertsCard() {
           <${Time} at=${alert?.raised_at} />
           <span>
             ${alert && sentenceOf(alert)}
-            ${older.length > 0 && html` <${Pill}>and ${older.length} more like it<//>`}
+            ${
+              older.length > 0 &&
+              html`<details>
+                <summary>${older.length} more of this rule and wallet</summary>
+                ${older.map((one) => html`<div><${Time} at=${one.raised_at} /> ${sentenceOf(one)}</div>`)}
+              </details>`
+            }
           </span>
         </li>`,
       )}
     </ul>
-    ${data.next_cursor && html`<p class="muted">More are listed by /api/alerts.</p>`}
+    ${data.next_cursor && html`<p class="muted">Newer ones are listed by /api/alerts.</p>`}
   <//>`;
 }
 

@@ -3,7 +3,7 @@
 import { MOMENT_WORDS, type periodClose } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
-import { type Field, Form, type Values } from '../../kit/dialog.ts';
+import { DECIDE, type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
 import { signedText, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
@@ -39,7 +39,7 @@ export function ClosePeriod(of: { from: string | undefined; today: string; done:
       ${from ? html`It begins where the last one ends: <${Time} at=${from} exact />.` : ''} First
       see what prevents the close; this changes nothing.
     </p>
-    <${Form} fields=${endFields(from, today, input)} label="See what prevents it" order=${find} />
+    <${Form} needs=${DECIDE} fields=${endFields(from, today, input)} label="See what prevents it" order=${find} />
     ${trial && html`<${Close} trial=${trial} input=${input} done=${done} />`}
   <//>`;
 }
@@ -82,7 +82,7 @@ function Close({ trial, input, done }: { trial: Trial; input: Values; done: () =
               Closing stores the report of this period as final, with the reasons that you give.
               Another owner signs it.
             </p>
-            <${Form} fields=${fields} label="Close the period" order=${close} done=${done} />`
+            <${Form} needs=${DECIDE} fields=${fields} label="Close the period" order=${close} done=${done} />`
     }`;
 }
 

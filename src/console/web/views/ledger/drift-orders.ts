@@ -5,15 +5,13 @@ import type { ProposalKind } from '../../../../resources/operations/decision.ts'
 import type { Shown } from '../../../../resources/resource.ts';
 import type { driftResults } from '../../../../resources/results.ts';
 import { call, Problem, useList, withQuery } from '../../kit/api.ts';
-import { type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
+import { DECIDE, type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
 import { Code, ListTable } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
 import { type Operation, operationColumns } from '../operations/operations.ts';
 import { type Drift, readersTexts } from './drift-words.ts';
 
 type Results = Shown<typeof driftResults>;
-
-export const DECIDE = ['decide'] as const;
 
 /** As many as the API takes in one request. */
 const AT_ONCE = 200;

@@ -8,7 +8,7 @@ import {
 } from '../../../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
-import { Order, REASON } from '../../kit/dialog.ts';
+import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
@@ -24,7 +24,7 @@ import {
 import { instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
-import { Approve, Assign, DECIDE, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
+import { Approve, Assign, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
 import { actionText, evidenceTexts, ProposalText, readersTexts, Sentence } from './drift-words.ts';
 
 type DriftDetail = Shown<typeof driftDetail>;

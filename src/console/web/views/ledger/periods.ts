@@ -4,14 +4,13 @@ import type { status } from '../../../../resources/admin/status.ts';
 import type { period } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData, useList, withQuery } from '../../kit/api.ts';
-import { Order, REASON } from '../../kit/dialog.ts';
+import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
 import { ClosePeriod, subjectOf } from './close.ts';
-import { DECIDE } from './drift-orders.ts';
 import { periodText } from './reports.ts';
 
 type Period = Shown<typeof period>;

@@ -2,7 +2,7 @@
 
 import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import { Amount, Code, Time, WalletLink } from '../../kit/elements.ts';
-import { wordsOf } from '../../kit/format.ts';
+import { countText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
 interface Poll {
@@ -26,6 +26,7 @@ interface Held {
   without_open: string;
   if_executed: string;
   others: { operation_id: string; if_executed: string }[];
+  others_count: number;
   started_at: string;
 }
 /** What was last observed of its wallets before it was sent. */
@@ -145,6 +146,8 @@ function heldWords(held: Held, { wallets = [] }: Before) {
           <${Code} text=${id} href=${`/operations/${id}`} />`,
       )}.`,
     );
+  else if (held.others_count > 0)
+    lines.push(html`${countText(held.others_count)} other writes on it are open as well.`);
   return lines;
 }
 

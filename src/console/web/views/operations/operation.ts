@@ -3,7 +3,7 @@
 import { type operationDetail, TOKEN_KINDS } from '../../../../resources/operations/operation.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
-import { Order, REASON } from '../../kit/dialog.ts';
+import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
@@ -115,7 +115,7 @@ function Actions({
   const approve = () =>
     call('POST', `${path}/approve`, { n: waiting?.n, outcome: waiting?.outcome });
   const propose = (outcome: string) => html`<${Order}
-    needs=${['decide']}
+    needs=${DECIDE}
     label=${`Propose: ${wordsOf(outcome)}`}
     kind="quiet"
     text="Nothing changes until another owner approves. Say where the outcome can be verified."
@@ -141,7 +141,7 @@ function Actions({
       html`<p class="notice warn">
         ${waiting.proposed_by} proposed “${wordsOf(waiting.outcome)}”: ${waiting.reason}
         <${Order}
-          needs=${['decide']}
+          needs=${DECIDE}
           proposedBy=${waiting.proposed_by}
           label=${`Approve: ${wordsOf(waiting.outcome)}`}
           kind="danger"

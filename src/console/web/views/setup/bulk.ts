@@ -1,7 +1,7 @@
 /** The form that watches many targets: a CSV file or pasted lines, checked first, then added. */
 import type { Shown } from '../../../../resources/resource.ts';
 import type { watchLine } from '../../../../resources/results.ts';
-import { Problem, problemOf, send, withQuery } from '../../kit/api.ts';
+import { may, Problem, problemOf, send, withQuery } from '../../kit/api.ts';
 import { Card, Failed } from '../../kit/elements.ts';
 import { countText, durationText } from '../../kit/format.ts';
 import { html, useRef, useState } from '../../kit/html.ts';
@@ -64,7 +64,7 @@ export function BulkCard({ done }: { done: () => void }) {
       <${Outcome} ...${bulk} />
       <div class="actions">
         ${isRunning && html`<button type="button" class="quiet" onClick=${bulk.stop}>Stop</button>`}
-        <button type="submit" class=${isChecked ? 'quiet' : ''} disabled=${isRunning}>Check</button>
+        <button type="submit" class=${isChecked ? 'quiet' : ''} disabled=${isRunning || !may('manage')}>Check</button>
         ${
           isChecked &&
           html`<button type="button" disabled=${isRunning} onClick=${() => bulk.run(csv, false)}>

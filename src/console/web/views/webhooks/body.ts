@@ -1,6 +1,7 @@
 /** The body of an event: its data as names and values, and whole as JSON. */
 import type { event } from '../../../../resources/delivery/event.ts';
 import type { Shown } from '../../../../resources/resource.ts';
+import { isSubscriber } from '../../kit/api.ts';
 import { Amount, Code, Facts, Time } from '../../kit/elements.ts';
 import { amountText, shortText, signedText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -33,7 +34,13 @@ function shownOf(field: string, value: unknown): unknown {
   if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return html`<${Time} at=${text} exact />`;
   if (/(amount|balance)/.test(field) && /^-?\d+$/.test(text)) return html`<${Amount} of=${text} />`;
   const page = PAGES[field] ?? (/^op_/.test(text) ? 'operations' : undefined);
-  const href = /(^|_)addr$|^owner$/.test(field) ? `/wallets/${text}` : page && `/${page}/${text}`;
+  const isWallet = /(^|_)addr$|^owner$/.test(field);
+  // A subscriber has no pages of them.
+  const href = isSubscriber()
+    ? undefined
+    : isWallet
+      ? `/wallets/${text}`
+      : page && `/${page}/${text}`;
   const isLong = /^\S{24,}$/.test(text);
   return isLong || href ? html`<${Code} text=${text} href=${href} /> ` : text;
 }

@@ -3,7 +3,7 @@ import { DELIVERY_STATES, delivery } from '../../../../resources/delivery/delive
 import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
 import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { useData, useList, withQuery } from '../../kit/api.ts';
+import { isSubscriber, useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { Card, Chip, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { isPast, shortText, wordsOf } from '../../kit/format.ts';
@@ -38,7 +38,7 @@ export default function Deliveries(_: ViewProps) {
         <${Choice}
           name="Endpoint"
           value=${endpoint}
-          options=${[['', 'any endpoint'], ...pairs]}
+          options=${isSubscriber() ? pairs : [['', 'any endpoint'], ...pairs]}
           onChange=${(value: string) => setQuery({ endpoint_id: value })}
         />
         <${Choice}
@@ -83,16 +83,19 @@ function subjectText(subject: string): string {
   return shortText(subject.slice(subject.indexOf(':') + 1), 12, 6);
 }
 
-/** One that waits for its retry is failing. */
-export function stateOf({ state, attempts }: Delivery): string {
-  return state === 'pending' && attempts > 0 ? 'failing' : state;
+/** One that waits for its retry after a failure is failing. */
+export function stateOf({ state, last_status: status, last_error: error }: Delivery): string {
+  const hasFailed = error !== null || (status !== null && (status < 200 || status > 299));
+  return state === 'pending' && hasFailed ? 'failing' : state;
 }
 
 /** What the receiver answered last, or why it did not. */
 export function answerOf({ last_status: status, last_error: error }: Delivery): unknown {
   if (error === null) return status === null ? null : String(status);
-  return html`<span title=${error}>${FAULT_WORDS[error] ?? wordsOf(error)}</span>`;
+  return html`<span title=${error}>${faultWords(error)}</span>`;
 }
+
+export const faultWords = (error: string): string => FAULT_WORDS[error] ?? wordsOf(error);
 
 /** @param urlOf the addresses of endpoints by their ids; without it all are of one endpoint */
 export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {

@@ -1,14 +1,14 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
 import type { attempt, deliveryDetail } from '../../../../resources/delivery/delivery.ts';
-import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, type Page, useData } from '../../kit/api.ts';
+import { call, isSubscriber, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
 import { durationText, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type EventBody, EventFacts } from './body.ts';
+import { faultWords, stateOf } from './deliveries.ts';
 import type { Endpoint } from './health.ts';
 
 type Detail = Shown<typeof deliveryDetail>;
@@ -45,7 +45,7 @@ export default function DeliveryView({ ids }: ViewProps) {
       done=${again}
     />`
   }`;
-  const title = html`${data.event_type} <${State} of=${data.state} />`;
+  const title = html`${data.event_type} <${State} of=${stateOf(data)} />`;
   const rows = attempts.data?.data ?? [];
   return html`<${View} title=${title} lead=${adviceOf(data)} actions=${retry}>
     <${Failed} problem=${problem ?? attempts.problem} retry=${again} />
@@ -79,13 +79,19 @@ function DeliveryFacts({ delivery }: { delivery: Detail }) {
     ],
     ['Subject', html`<${Code} text=${delivery.subject.replace(/^\w+:/, '')} />`],
     ['Number', `${n} of this subject`],
-    ['Event', html`<${Code} text=${event} href=${`/deliveries?event_id=${event}`} />`],
+    ['Event', html`<${Code} text=${event} href=${eventPath(delivery)} />`],
     ['Delivery', html`<${Code} text=${id} />`],
     ['Created', html`<${Time} at=${delivery.created_at} exact />`],
     ['Next attempt', delivery.due_at && dueText(delivery.due_at)],
     ['Ended', delivery.finished_at && html`<${Time} at=${delivery.finished_at} exact />`],
   ];
   return html`<${Facts} pairs=${pairs} />`;
+}
+
+/** The deliveries of its event: to all endpoints, or to this one for its subscriber. */
+function eventPath({ event_id: event, endpoint_id: endpoint }: Detail): string {
+  const own = isSubscriber() ? `&endpoint_id=${endpoint}` : '';
+  return `/deliveries?event_id=${event}${own}`;
 }
 
 /** Past its time it waits for its endpoint, or for a slot to be sent in. */
@@ -119,7 +125,7 @@ function Request({ delivery }: { delivery: Detail }) {
 function AttemptCard({ attempt }: { attempt: Attempt }) {
   const { n, at, duration_ms: took, result, status, error } = attempt;
   const { response_headers: headers, response_body: body } = attempt;
-  const what = [status && `HTTP ${status}`, error && (FAULT_WORDS[error] ?? error)].filter(Boolean);
+  const what = [status && `HTTP ${status}`, error && faultWords(error)].filter(Boolean);
   const pairs = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]);
   // Every attempt of one's own endpoint has an error or headers.
   const isHidden = error === null && headers === null;

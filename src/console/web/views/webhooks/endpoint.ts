@@ -83,22 +83,22 @@ export default function EndpointView({ ids }: ViewProps) {
         empty="Nothing yet. Send a test, or wait for an event of its types."
       />
     <//>
-    ${data.filter !== null && html`<${FilterCard} path=${path} />`}
+    ${data.filter !== null && html`<${FilterCard} path=${path} owner=${data.created_by} />`}
     ${!made && html`<${Card}><${VerifyExample} /><//>`}
   <//>`;
 }
 
 /** Whether the filter lets an example of a type, or a recorded event, pass. */
-function FilterCard({ path }: { path: string }) {
+function FilterCard({ path, owner }: { path: string; owner: string }) {
   const [tested, setTested] = useState<Shown<typeof filterTest> | undefined>(undefined);
-  const test = async ({ event = '' }: Values) => {
-    const named = event.startsWith('evt_') ? { event_id: event } : { type: event };
+  const test = async ({ type = '' }: Values) => {
+    const named = type.startsWith('evt_') ? { event_id: type } : { type };
     setTested(await call('POST', `${path}/filter/test`, named));
   };
   const hint = 'A type, whose example is tested, or the id of an event, evt_…';
-  const fields = [{ name: 'event', label: 'Event or type', value: 'operation.settled', hint }];
+  const fields = [{ name: 'type', label: 'Type or event', value: 'operation.settled', hint }];
   return html`<${Card} title="Test the filter">
-    <${Form} fields=${fields} label="Test" order=${test} />
+    <${Form} needs=${['manage']} ownedBy=${owner} fields=${fields} label="Test" order=${test} />
     ${
       tested &&
       html`<p role="status">
@@ -159,10 +159,8 @@ function lastFacts(rows: readonly Delivery[], figures: Figures | undefined): [st
       'In 24 hours',
       day && `${countText(day.delivered)} delivered, ${countText(day.failed)} failed attempts`,
     ],
-    [
-      '95 % answered within',
-      day && `${durationText(day.p95_ms)}; ${(day.success_rate * 100).toFixed(1)} % succeeded`,
-    ],
+    ['Succeeded', day && `${(day.success_rate * 100).toFixed(1)} % of them`],
+    ['95 % of them took at most', day && durationText(day.p95_ms)],
   ];
 }
 
@@ -232,12 +230,14 @@ function Actions({
 }) {
   const { id, state } = endpoint;
   return html`<${Order}
+      ownedBy=${endpoint.created_by}
       label="Send a test"
       text="An endpoint.test event is sent to this endpoint only. Its delivery is opened."
       disabled=${state === 'disabled'}
       order=${() => sendTest(id, path)}
     />
     <${Order}
+      ownedBy=${endpoint.created_by}
       label="Change"
       kind="quiet"
       text="Deliveries that are being sent are not affected."
@@ -246,6 +246,7 @@ function Actions({
       done=${done}
     />
     <${Order}
+      ownedBy=${endpoint.created_by}
       label="Rotate the secret"
       kind="quiet"
       text="A new secret is made and shown once. The present one also signs until the overlap ends."
@@ -265,6 +266,7 @@ function Actions({
     ${
       state === 'enabled' &&
       html`<${Order}
+      ownedBy=${endpoint.created_by}
         label="Disable"
         kind="quiet"
         text="Its deliveries are held until it is enabled again."
@@ -273,6 +275,7 @@ function Actions({
       />`
     }
     <${Order}
+      ownedBy=${endpoint.created_by}
       label="Delete"
       kind="danger"
       text="Its pending deliveries are cancelled and its secret is erased. This cannot be undone."

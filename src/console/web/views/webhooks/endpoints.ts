@@ -1,6 +1,6 @@
 /** The receivers of webhooks with their health, and the form for a new one. */
 import { endpointDetail } from '../../../../resources/delivery/endpoint.ts';
-import { call, Problem, sessionOf, useList, withQuery } from '../../kit/api.ts';
+import { call, isOwn, may, Problem, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, Time, View } from '../../kit/elements.ts';
@@ -140,10 +140,7 @@ export default function Endpoints(_: ViewProps) {
 }
 
 /** Of an endpoint of another owner only the origin is known here. */
-function isHidden({ created_by: owner }: Endpoint): boolean {
-  const { owner: own, scopes = [] } = sessionOf() ?? {};
-  return owner !== own && !scopes.includes('admin');
-}
+const isHidden = ({ created_by: owner }: Endpoint) => !isOwn(owner) && !may();
 
 const COLUMNS = columnsFor(endpointDetail, {
   url: {
