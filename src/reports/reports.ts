@@ -9,8 +9,8 @@ import { jsonText } from '../kernel/json.ts';
 import { type Anchor, parseAnchor } from '../ledger/ledger.ts';
 import type { EffectSettings } from '../operations/operations.ts';
 import type { Moment } from '../resources/moments.ts';
+import type { Report } from '../resources/reports/content.ts';
 import type {
-  Report,
   ReportFormat,
   ReportLine,
   ReportSummary,

@@ -2,7 +2,8 @@
 import type { Queryable, Tx } from '../db/connect.ts';
 import { columnsOf, rowOf } from '../db/rows.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { type Report, type ReportSummary, report } from '../resources/reports/report.ts';
+import type { Report } from '../resources/reports/content.ts';
+import { type ReportSummary, report } from '../resources/reports/report.ts';
 import { reports } from './tables.ts';
 
 export const SCHEDULE = 'schedule';

@@ -4,7 +4,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { localText } from '../../src/reports/render/local-time.ts';
 import { sentenceOf } from '../../src/resources/ledger/drift-words.ts';
-import type { Report } from '../../src/resources/reports/report.ts';
+import type { Report } from '../../src/resources/reports/content.ts';
 import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 
 const WHY = 'none of our operations explains it';

@@ -4,7 +4,8 @@ import { beforeAll, expect, it } from 'vitest';
 import type { ReportLines } from '../../src/reports/queries/lines.ts';
 import { RENDERERS } from '../../src/reports/render/formats.ts';
 import { renderJournal } from '../../src/reports/render/journal.ts';
-import type { Report, ReportFormat } from '../../src/resources/reports/report.ts';
+import type { Report } from '../../src/resources/reports/content.ts';
+import type { ReportFormat } from '../../src/resources/reports/report.ts';
 import { addr, balancedWorld, useWorld } from './world.ts';
 
 const CUT = [

@@ -2,12 +2,8 @@
 
 import { beforeAll, expect, it } from 'vitest';
 import type { LinePosition } from '../../src/reports/reports.ts';
-import {
-  type Report,
-  type ReportLine,
-  reportLine,
-  reportWithContent,
-} from '../../src/resources/reports/report.ts';
+import { type Report, reportWithContent } from '../../src/resources/reports/content.ts';
+import { type ReportLine, reportLine } from '../../src/resources/reports/report.ts';
 import { sectionsOf } from '../../src/resources/reports/sections.ts';
 import { shower } from '../../src/resources/show.ts';
 import { useFolder } from '../harness/folder.ts';

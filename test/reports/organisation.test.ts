@@ -2,7 +2,7 @@
 import { unzipSync } from 'fflate';
 import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import type { Report } from '../../src/resources/reports/report.ts';
+import type { Report } from '../../src/resources/reports/content.ts';
 import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 
 /** Midnight of 1 January 2026 in Seoul. */

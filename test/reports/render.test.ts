@@ -11,7 +11,7 @@ import {
 } from '../../src/reports/render/formats.ts';
 import { renderHtml } from '../../src/reports/render/html.ts';
 import { csvCell } from '../../src/resources/cells.ts';
-import type { Report } from '../../src/resources/reports/report.ts';
+import type { Report } from '../../src/resources/reports/content.ts';
 import { addr, balancedWorld, HUGE, useWorld } from './world.ts';
 
 const world = await useWorld(balancedWorld());

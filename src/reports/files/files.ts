@@ -9,9 +9,9 @@ import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { rowOf } from '../../db/rows.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
+import type { Report } from '../../resources/reports/content.ts';
 import {
   FORMATS,
-  type Report,
   type ReportFormat,
   type ReportSummary,
   type reportFile,

@@ -8,7 +8,8 @@ import type { Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type DayEnd, findDayEnd } from '../../ledger/ledger.ts';
-import type { Report, ReportLine } from '../../resources/reports/report.ts';
+import type { Report } from '../../resources/reports/content.ts';
+import type { ReportLine } from '../../resources/reports/report.ts';
 import { entriesOf } from './entries.ts';
 
 /** Which lines a format takes: none, as many as a spreadsheet holds well, or all with openings. */

@@ -6,12 +6,8 @@ import { strToU8, zipSync } from 'fflate';
 import type { Tx } from '../../db/connect.ts';
 import { canonicalJson } from '../../kernel/json.ts';
 import { type Cell, csvHead, csvRow } from '../../resources/cells.ts';
-import {
-  type Report,
-  type ReportFormat,
-  reportLine,
-  reportWithContent,
-} from '../../resources/reports/report.ts';
+import { type Report, reportWithContent } from '../../resources/reports/content.ts';
+import { type ReportFormat, reportLine } from '../../resources/reports/report.ts';
 import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
 import { shower } from '../../resources/show.ts';
 import { type ClosedPeriod, findPeriodOf } from '../periods/store.ts';

@@ -3,6 +3,7 @@ import { isoText } from '../../kernel/clock.ts';
 import { isObject, type Json, jsonText } from '../../kernel/json.ts';
 import { amount, count, titleOf } from '../../resources/fields.ts';
 import { signOff } from '../../resources/ledger/period.ts';
+import type { Report } from '../../resources/reports/content.ts';
 import * as content from '../../resources/reports/content.ts';
 import {
   BREAKS,
@@ -13,7 +14,6 @@ import {
   nextOnPaper,
   wordsOf,
 } from '../../resources/reports/finding.ts';
-import type { Report } from '../../resources/reports/report.ts';
 import { resource } from '../../resources/resource.ts';
 import type { ClosedPeriod } from '../periods/store.ts';
 import {

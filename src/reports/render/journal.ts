@@ -11,7 +11,8 @@ import {
   journalTransaction,
   namesOf,
 } from '../../ledger/ledger.ts';
-import { numberOf, type Report, type ReportLine } from '../../resources/reports/report.ts';
+import type { Report } from '../../resources/reports/content.ts';
+import { numberOf, type ReportLine } from '../../resources/reports/report.ts';
 import { leftOutText, NOT_LISTED } from '../../resources/reports/sections.ts';
 import type { ReportLines } from '../queries/lines.ts';
 

@@ -14,13 +14,15 @@ import {
   oneOf,
   text,
 } from '../fields.ts';
-import { VERDICTS } from '../reports/content.ts';
 import { resource } from '../resource.ts';
 
 /** How dates of the books are named, in help texts, refusals and forms; see moments.ts. */
 export const SPAN_WORDS =
   'a day, month, quarter or year of the reports, such as 2026-11-30, 2026-11, 2026-Q4 or 2026';
 export const MOMENT_WORDS = `an RFC 3339 instant, or the begin of ${SPAN_WORDS}`;
+
+/** What a report says of its period. */
+export const REPORT_VERDICTS = ['balanced', 'breaks'] as const;
 
 export const PERIOD_STATES = ['closed', 'signed', 'reopened'] as const;
 export type PeriodState = (typeof PERIOD_STATES)[number];
@@ -106,7 +108,7 @@ export const periodClose = resource('PeriodClose', {
   period: nullable(object(period, 'Null after a dry run')),
   period_from: instant(),
   period_to: instant(),
-  verdict: oneOf(VERDICTS),
+  verdict: oneOf(REPORT_VERDICTS),
   breaks: count(),
   obstacles: list(document(obstacle), 'What prevents the close'),
 });

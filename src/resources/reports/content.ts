@@ -6,6 +6,7 @@ import {
   amount,
   count,
   digits,
+  document,
   type Fields,
   flag,
   instant,
@@ -16,10 +17,10 @@ import {
   optional,
   text,
 } from '../fields.ts';
-import { type Resource, resource, type Shown } from '../resource.ts';
+import { REPORT_VERDICTS } from '../ledger/period.ts';
+import { type Resource, type Row, resource, type Shown } from '../resource.ts';
 import { findingList } from './finding.ts';
-
-export const VERDICTS = ['balanced', 'breaks'] as const;
+import { report } from './report.ts';
 
 /** A list of bounded length. */
 const bounded = <F extends Fields>(of: Resource<F>) => ({
@@ -151,7 +152,7 @@ const causes = list(object({ cause: text(), count: count() }));
 export const reconciliation = resource('Reconciliation', {
   format: count(),
   headline: text('`balanced`, or the number of breaks'),
-  verdict: oneOf(VERDICTS),
+  verdict: oneOf(REPORT_VERDICTS),
   organisation: nullable(text('Printed above the title; null: none is set')),
   time_zone: text('IANA name of the zone in which people are shown times'),
   period: object({ from: instant(), to: instant('Exclusive') }),
@@ -209,3 +210,9 @@ export const reconciliation = resource('Reconciliation', {
   }),
 });
 export type Reconciliation = Shown<typeof reconciliation>;
+
+export const reportWithContent = resource('ReportWithContent', {
+  ...report.fields,
+  content: document(reconciliation.fields),
+});
+export type Report = Row<typeof reportWithContent>;

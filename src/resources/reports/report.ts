@@ -3,7 +3,6 @@ import {
   amount,
   count,
   digits,
-  document,
   flag,
   hash,
   id,
@@ -15,8 +14,8 @@ import {
   text,
 } from '../fields.ts';
 import { bookingFields } from '../ledger/ledger.ts';
+import { REPORT_VERDICTS } from '../ledger/period.ts';
 import { type Row, resource, type Shown } from '../resource.ts';
-import { reconciliation, VERDICTS } from './content.ts';
 
 /** What a format is called, and how its files are; first those that people read. */
 export const FORMATS = {
@@ -52,7 +51,7 @@ export const report = resource(
       title: 'Known until',
     }),
     requested_by: text('An owner, or `schedule`'),
-    verdict: oneOf(VERDICTS),
+    verdict: oneOf(REPORT_VERDICTS),
     breaks: count('How many breaks it found'),
     provisional: flag(
       'Made while its period still ran: a later report of the period has other figures',
@@ -66,12 +65,6 @@ export const report = resource(
   },
 );
 export type ReportSummary = Row<typeof report>;
-
-export const reportWithContent = resource('ReportWithContent', {
-  ...report.fields,
-  content: document(reconciliation.fields),
-});
-export type Report = Row<typeof reportWithContent>;
 
 /** A file of a report in the folder or bucket of the setting. */
 export const reportFile = resource('ReportFile', {

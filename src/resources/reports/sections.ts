@@ -8,9 +8,10 @@ import type { Cell } from '../cells.ts';
 import { amount, count, type Fields, instant, type Kind, text } from '../fields.ts';
 import { bookingFields } from '../ledger/ledger.ts';
 import type { Shown } from '../resource.ts';
+import type { reportWithContent } from './content.ts';
 import * as content from './content.ts';
 import { type Finding, finding, inOrder, wordsOf } from './finding.ts';
-import { numberOf, partiesOf, type reportLine, type reportWithContent } from './report.ts';
+import { numberOf, partiesOf, type reportLine } from './report.ts';
 
 /** By the name of its column; what is not there has no cell. */
 type Line = Readonly<Record<string, Cell>>;

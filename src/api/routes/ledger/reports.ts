@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { must } from '../../../kernel/errors.ts';
 import type { LinePosition } from '../../../reports/reports.ts';
 import { MOMENT_WORDS } from '../../../resources/ledger/period.ts';
+import { reportWithContent } from '../../../resources/reports/content.ts';
 import {
   FORMATS,
   REPORT_FORMATS,
@@ -10,7 +11,6 @@ import {
   report,
   reportFiles,
   reportLine,
-  reportWithContent,
 } from '../../../resources/reports/report.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, type ParsePosition, paging } from '../../http/pages.ts';

@@ -28,7 +28,11 @@ export function AlertsCard() {
               older.length > 0 &&
               html`<details>
                 <summary>${older.length} more of this rule and wallet</summary>
-                ${older.map((one) => html`<div><${Time} at=${one.raised_at} /> ${sentenceOf(one)}</div>`)}
+                ${older.map(
+                  (one) => html`<div>
+                      <${Time} at=${one.raised_at} /> ${sentenceOf(one)}
+                    </div>`,
+                )}
               </details>`
             }
           </span>

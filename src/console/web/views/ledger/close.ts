@@ -39,7 +39,12 @@ export function ClosePeriod(of: { from: string | undefined; today: string; done:
       ${from ? html`It begins where the last one ends: <${Time} at=${from} exact />.` : ''} First
       see what prevents the close; this changes nothing.
     </p>
-    <${Form} needs=${DECIDE} fields=${endFields(from, today, input)} label="See what prevents it" order=${find} />
+    <${Form}
+      needs=${DECIDE}
+      fields=${endFields(from, today, input)}
+      label="See what prevents it"
+      order=${find}
+    />
     ${trial && html`<${Close} trial=${trial} input=${input} done=${done} />`}
   <//>`;
 }
@@ -82,7 +87,13 @@ function Close({ trial, input, done }: { trial: Trial; input: Values; done: () =
               Closing stores the report of this period as final, with the reasons that you give.
               Another owner signs it.
             </p>
-            <${Form} needs=${DECIDE} fields=${fields} label="Close the period" order=${close} done=${done} />`
+            <${Form}
+              needs=${DECIDE}
+              fields=${fields}
+              label="Close the period"
+              order=${close}
+              done=${done}
+            />`
     }`;
 }
 

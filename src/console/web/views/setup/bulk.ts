@@ -64,7 +64,13 @@ export function BulkCard({ done }: { done: () => void }) {
       <${Outcome} ...${bulk} />
       <div class="actions">
         ${isRunning && html`<button type="button" class="quiet" onClick=${bulk.stop}>Stop</button>`}
-        <button type="submit" class=${isChecked ? 'quiet' : ''} disabled=${isRunning || !may('manage')}>Check</button>
+        <button
+          type="submit"
+          class=${isChecked ? 'quiet' : ''}
+          disabled=${isRunning || !may('manage')}
+        >
+          Check
+        </button>
         ${
           isChecked &&
           html`<button type="button" disabled=${isRunning} onClick=${() => bulk.run(csv, false)}>
