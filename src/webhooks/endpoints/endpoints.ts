@@ -115,8 +115,11 @@ export function makeEndpoints(deps: EndpointsDeps) {
 
     /** The owner of the key that created it; undefined for an endpoint that was deleted. */
     async ownerOf(id: string): Promise<string | undefined> {
-      return (await store.findEndpoint(db.orm, id))?.createdBy;
+      return (await store.findOwners(db.orm, [id])).get(id);
     },
+
+    /** As `ownerOf`, by endpoint. */
+    ownersOf: (ids: string[]) => store.findOwners(db.orm, ids),
 
     /** Cancels its pending deliveries. @throws Failure `not_found` */
     async deleteEndpoint(id: string): Promise<void> {

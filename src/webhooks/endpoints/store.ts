@@ -42,6 +42,15 @@ export async function findEndpoint(orm: Orm, id: string): Promise<EndpointRow | 
   return rows[0];
 }
 
+/** Who created each of those that live. */
+export async function findOwners(orm: Orm, ids: string[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await orm
+    .select({ id: endpoints.id, owner: endpoints.createdBy })
+    .from(endpoints)
+    .where(and(inArray(endpoints.id, ids), isLive));
+  return new Map(rows.map(({ id, owner }) => [id, owner]));
+}
+
 export async function lockEndpoint(orm: Orm, id: string): Promise<EndpointRow | undefined> {
   const query = orm.select(COLUMNS).from(endpoints).where(isLiveWith(id)).limit(1);
   const rows = await query.for('update');

@@ -9,7 +9,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 import { filtersOf, idInput, schemaOf } from '../../http/schemas.ts';
-import { isOwnOrAdmin, requireOwn, requireOwner, requireSeen } from './endpoints.ts';
+import { ownOrAdmin, requireOwn, requireOwner, requireSeen } from './endpoints.ts';
 
 const showAttempt = shower(attempt);
 const query = z.strictObject({ ...paging, ...filtersOf(delivery.filters) });
@@ -64,7 +64,7 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     async handle({ params }, caller) {
       const { endpointId } = await webhooks.getDelivery(params.id);
       await requireSeen(webhooks, endpointId, caller);
-      const isVisible = await isOwnOrAdmin(webhooks, endpointId, caller);
+      const isVisible = (await ownOrAdmin(webhooks, [endpointId], caller)).has(endpointId);
       const attempts = await webhooks.listAttempts(params.id);
       return {
         data: attempts.map((row) => showAttempt(isVisible ? row : withoutAnswer(row))),
@@ -122,9 +122,8 @@ async function visibleTo<D extends Pick<Row<typeof delivery>, 'endpointId' | 'la
 ): Promise<D[]> {
   const failed = rows.filter(({ lastError }) => lastError !== null);
   const ids = [...new Set(failed.map(({ endpointId }) => endpointId))];
-  const seen = await Promise.all(ids.map((id) => isOwnOrAdmin(webhooks, id, caller)));
-  const hidden = new Set(ids.filter((_, n) => !seen[n]));
-  return rows.map((row) => (hidden.has(row.endpointId) ? { ...row, lastError: null } : row));
+  const seen = await ownOrAdmin(webhooks, ids, caller);
+  return rows.map((row) => (seen.has(row.endpointId) ? row : { ...row, lastError: null }));
 }
 
 /** A receiver's answer may name its own secrets. */

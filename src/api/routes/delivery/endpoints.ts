@@ -307,9 +307,18 @@ export async function requireOwn(
     throw new Failure('invalid_request', 'endpoint_id: name one of your endpoints');
 }
 
-/** Whether the caller may see what is the owner's; of a deleted endpoint only an admin may. */
-export async function isOwnOrAdmin(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
-  return caller.scopes.includes('admin') || (await webhooks.ownerOf(id)) === caller.owner;
+/**
+ * Those of the endpoints of which the caller may see what is the owner's; of a deleted endpoint
+ * only an admin may.
+ */
+export async function ownOrAdmin(
+  webhooks: ApiDeps['webhooks'],
+  ids: string[],
+  { scopes, owner }: Caller,
+): Promise<ReadonlySet<string>> {
+  if (scopes.includes('admin') || ids.length === 0) return new Set(ids);
+  const owners = await webhooks.ownersOf(ids);
+  return new Set(ids.filter((id) => owners.get(id) === owner));
 }
 
 /** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
