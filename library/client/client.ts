@@ -42,7 +42,7 @@ export function makeClient(options: ClientOptions): TallyhookClient {
     throw new RangeError(`timeoutMs must be 0 to ${TIMEOUT_MAX_MS}`);
   const client = createOpenapiClient<paths>({
     baseUrl: url,
-    // Wherever a redirect leads, the key stays here.
+    // A redirect would send the key to another host.
     redirect: 'error',
     bodySerializer(body) {
       refuseInexact(body);
@@ -50,18 +50,25 @@ export function makeClient(options: ClientOptions): TallyhookClient {
     },
     ...(fetch ? { fetch } : {}),
   });
-  client.use(authorized(key), asForm, withDeadline(timeoutMs));
+  client.use(exactParams, authorized(key), asForm, withDeadline(timeoutMs));
   return client;
 }
 
-/** A greater amount would be sent as another one. @throws RangeError */
-function refuseInexact(body: unknown): void {
-  JSON.stringify(body, (name, value: unknown) => {
-    if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
-      throw new RangeError(`${name}: a number of JavaScript does not hold ${value} exactly`);
+/** A number that is not exact would be sent as another value. @throws RangeError */
+function refuseInexact(given: unknown): void {
+  JSON.stringify(given, (name, value: unknown) => {
+    // Exact, and JSON cannot have it; a parameter is its text.
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER))
+      throw new RangeError(`${name}: ${value} is no number that JavaScript holds exactly`);
     return value;
   });
 }
+
+/** The body is checked before it is serialized. */
+const exactParams: Middleware = {
+  onRequest: ({ params }) => refuseInexact(params),
+};
 
 /** Beside a token of the caller's own the key has a header of its own. */
 function authorized(key: string): Middleware {
@@ -80,7 +87,11 @@ const asForm: Middleware = {
   async onRequest({ request, schemaPath }) {
     if (request.body === null || !FORMS.test(schemaPath)) return undefined;
     const members = Object.entries((await request.json()) as Record<string, unknown>);
-    const given = members.map(([name, value]): [string, string] => [name, String(value)]);
+    const given = members.flatMap(([name, value]): [string, string][] => {
+      if (typeof value === 'object' && value !== null)
+        throw new TypeError(`${name}: a member of a form is a text, a number or a flag`);
+      return value === null ? [] : [[name, String(value)]];
+    });
     const { url, method, signal, redirect } = request;
     const headers = new Headers(request.headers);
     headers.set('content-type', 'application/x-www-form-urlencoded');
