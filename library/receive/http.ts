@@ -1,6 +1,6 @@
 /**
- * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and whatever speaks Fetch.
- * They read the raw body up to a bound and within a deadline, and answer status and reason.
+ * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and servers of the Fetch
+ * API. They read the raw body up to a bound and within a deadline, and answer status and reason.
  */
 import type { Readable } from 'node:stream';
 import { withDeadline } from './deadline.ts';
@@ -49,7 +49,7 @@ const BODY_TIMEOUT_MS = 10_000;
 
 export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapters {
   const { bodyBytesMax = BODY_BYTES_MAX, bodyTimeoutMs = BODY_TIMEOUT_MS } = limits;
-  const read = (parts: AsyncIterable<unknown>) => readBody(parts, bodyBytesMax, bodyTimeoutMs);
+  const read = (incoming: Incoming) => readBody(incoming, bodyBytesMax, bodyTimeoutMs);
 
   async function answer(
     method: string | undefined,
@@ -67,7 +67,7 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
 
   const node: Adapters['node'] = (handler) => async (request, response) => {
     const { method, headers } = request;
-    const body = async () => bodyBefore(request, bodyBytesMax) ?? read(request);
+    const body = async () => bodyBefore(request, bodyBytesMax) ?? read(incomingOf(request));
     const { status, result, reason } = await answer(method, headers, body, handler);
     response.statusCode = status;
     if (isCut(result)) response.setHeader('connection', 'close');
@@ -82,8 +82,8 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
   const fetch: Adapters['fetch'] = (handler) => async (request) => {
     const { method, headers, body: stream, bodyUsed } = request;
     const body = async () => {
-      if (bodyUsed) throw consumed();
-      return stream ? read(stream) : new Uint8Array();
+      if (bodyUsed || stream?.locked) throw consumed();
+      return stream ? read(incomingStream(stream)) : new Uint8Array();
     };
     const { status, result, reason } = await answer(method, headers, body, handler);
     if (reason === undefined) return new Response(null, { status });
@@ -131,8 +131,15 @@ function tooLarge(bytesMax: number): WebhookError {
   return new WebhookError('body_too_large', `a body has ${bytesMax} bytes at most`);
 }
 
+/** A body that arrives. */
+interface Incoming {
+  parts: AsyncIterable<unknown>;
+  /** Ends a body of which nothing more is read, also while a part is awaited. */
+  cancel(): Promise<unknown>;
+}
+
 async function readBody(
-  parts: AsyncIterable<unknown>,
+  { parts, cancel }: Incoming,
   bytesMax: number,
   timeoutMs: number,
 ): Promise<Uint8Array> {
@@ -142,6 +149,8 @@ async function readBody(
   try {
     return await withDeadline(readParts(parts, bytesMax), timeoutMs, late);
   } catch (cause) {
+    // The answer does not wait for it.
+    cancel().catch(() => {});
     if (cause instanceof WebhookError) throw cause;
     throw new WebhookError('body_incomplete', 'the body ended early', { cause });
   }
@@ -149,25 +158,44 @@ async function readBody(
 
 /** Up to this multiple of the bound a body is read and dropped, so that its sender gets the 413. */
 const DROPPED_TIMES = 8;
+/** The room for a body doubles from here, so that many small chunks cost what one costs. */
+const ROOM_BYTES = 16_384;
 
 async function readParts(parts: AsyncIterable<unknown>, bytesMax: number): Promise<Uint8Array> {
-  let chunks: Uint8Array[] = [];
+  let bytes = new Uint8Array(Math.min(ROOM_BYTES, bytesMax));
   let size = 0;
-  // Not destroyed on an early return: the refusal is sent on this connection.
-  for await (const part of notDestroyed(parts)) {
+  for await (const part of parts) {
     const chunk = part instanceof Uint8Array ? part : Buffer.from(String(part));
+    const start = size;
     size += chunk.length;
     if (size > bytesMax * DROPPED_TIMES) throw tooLarge(bytesMax);
-    if (size > bytesMax) chunks = [];
-    else chunks.push(chunk);
+    if (size > bytesMax) continue;
+    if (size > bytes.length) {
+      const larger = new Uint8Array(Math.min(Math.max(size, bytes.length * 2), bytesMax));
+      larger.set(bytes);
+      bytes = larger;
+    }
+    bytes.set(chunk, start);
   }
   if (size > bytesMax) throw tooLarge(bytesMax);
-  return Buffer.concat(chunks);
+  return bytes.subarray(0, size);
 }
 
-function notDestroyed(parts: AsyncIterable<unknown>): AsyncIterable<unknown> {
-  const { iterator } = parts as { iterator?: Readable['iterator'] };
-  return typeof iterator === 'function'
-    ? { [Symbol.asyncIterator]: () => iterator.call(parts, { destroyOnReturn: false }) }
-    : parts;
+/** Not destroyed on an early return: the refusal is sent on this connection, which ends then. */
+function incomingOf(request: AsyncIterable<unknown>): Incoming {
+  const { iterator } = request as { iterator?: Readable['iterator'] };
+  const parts =
+    typeof iterator === 'function'
+      ? { [Symbol.asyncIterator]: () => iterator.call(request, { destroyOnReturn: false }) }
+      : request;
+  return { parts, cancel: async () => {} };
+}
+
+/** Read by a reader, because the iterator of a stream ends only after the part it awaits. */
+function incomingStream(stream: ReadableStream<Uint8Array>): Incoming {
+  const reader = stream.getReader();
+  return {
+    parts: { [Symbol.asyncIterator]: () => ({ next: () => reader.read() }) },
+    cancel: () => reader.cancel(),
+  };
 }

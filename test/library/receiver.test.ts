@@ -327,6 +327,48 @@ describe('An adapter', () => {
     expect(await send({})).toBe(204);
   });
 
+  it('The chunks of a body are copied when they arrive, so that none is kept', async () => {
+    const padded = { ...JSON.parse(bodyOf('evt_1', 1)), padding: 'x'.repeat(100_000) };
+    const { headers, body } = message(1, [secret], { body: JSON.stringify(padded) });
+    const receiver = receiverOf({ bodyBytesMax: body.length });
+    // The next chunk takes the place of the one before.
+    const chunk = new Uint8Array(1);
+    async function* parts() {
+      for (const byte of body) {
+        chunk[0] = byte;
+        yield chunk;
+      }
+    }
+    const response = { statusCode: 0, setHeader: () => {}, end: () => {} };
+    const request = Object.assign(parts(), { method: 'POST', headers });
+    await receiver.node(handler)(request, response);
+    expect(response.statusCode).toBe(204);
+  });
+
+  /** The answer to a request of the Fetch API, and how often its stream was cancelled. */
+  async function stream(pull: (to: { enqueue(chunk: Uint8Array): void }) => void) {
+    let cancelled = 0;
+    const cancel = () => void cancelled++;
+    const body = new ReadableStream<Uint8Array>({ pull, cancel });
+    const { headers } = message();
+    const init = { method: 'POST', headers, body, duplex: 'half' as const };
+    const { status } = await fetched(handler)(new Request('http://127.0.0.1/', init));
+    return [status, cancelled];
+  }
+
+  it('The stream of a body that is late, or far too large, is cancelled', async () => {
+    expect(await stream(() => {})).toEqual([408, 1]);
+    expect(await stream((to) => to.enqueue(new Uint8Array(1_000)))).toEqual([413, 1]);
+  });
+
+  it('A request whose body is being read elsewhere is refused as body_consumed', async () => {
+    const { headers, body } = message();
+    const request = new Request('http://127.0.0.1/', { method: 'POST', headers, body });
+    request.body?.getReader();
+    const answer = await fetched(handler)(request);
+    expect([answer.status, await answer.json()]).toMatchObject([500, { code: 'body_consumed' }]);
+  });
+
   it.each(KINDS)('%s refuses a body that does not end in time with 408', async (kind) => {
     const { hostname, port } = new URL(await open(kind));
     const head = 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf';
