@@ -1,7 +1,7 @@
 /**
  * The public keys that a daemon publishes at `/.well-known/webhook-keys`, cached. A signature by
- * no known key makes them fetched again, at most once a minute, so that a rotation needs nobody
- * and forged signatures cost the daemon nothing.
+ * no known key makes them fetched again, at most once a minute, so that a rotation needs no change
+ * at the receiver and forged signatures cost the daemon nothing.
  */
 import { WebhookError } from './errors.ts';
 import { parseKey, type VerifyingKey } from './keys.ts';
@@ -26,6 +26,8 @@ const REFETCH_MS = 60_000;
 const RETRY_MS = 1_000;
 /** Also without an unknown key, so that a removed one ends. */
 const FRESH_MS = 3_600_000;
+/** A key that the daemon removed is not valid for longer, also while the daemon is away. */
+const KEPT_MS = 86_400_000;
 const BYTES_MAX = 1_048_576;
 const KEYS_MAX = 10;
 
@@ -41,6 +43,7 @@ export function makeKeySource(deps: Deps): KeySource {
   let askedAt = Number.NEGATIVE_INFINITY;
   let freshAt = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | undefined;
+  const none = `${deps.url} gave no key of ${deps.endpoint} in the last 24 hours`;
   const refresh = () => {
     askedAt = deps.now();
     running = fetchKeys(deps)
@@ -56,17 +59,17 @@ export function makeKeySource(deps: Deps): KeySource {
   return {
     async keys(isUnknown) {
       const now = deps.now();
+      if (now - freshAt >= KEPT_MS) known = [];
       const isStale = known.length === 0 || now - freshAt >= FRESH_MS;
       const gap = known.length === 0 ? RETRY_MS : REFETCH_MS;
-      const isDue = (isUnknown || isStale) && now - askedAt >= gap;
-      if (running ?? isDue) {
-        // One request serves all who wait, and known keys outlive a daemon that is away.
+      // One request serves all who wait; a key at hand does not wait for it.
+      if ((isUnknown || isStale) && (running || now - askedAt >= gap)) {
+        // Known keys outlive a daemon that is away, for a day.
         await (running ?? refresh()).catch((error: unknown) => {
           if (known.length === 0) throw error;
         });
       }
-      if (known.length === 0)
-        throw new WebhookError('keys_unavailable', `${deps.url} has no key of ${deps.endpoint}`);
+      if (known.length === 0) throw new WebhookError('keys_unavailable', none);
       return known;
     },
   };

@@ -221,7 +221,8 @@ describe('Published keys', () => {
     show(keys);
     let now = NOW;
     const published = { url: `${daemon.url}/base`, endpoint: ENDPOINT, timeoutMs: 2_000 };
-    const receiver = makeReceiver({ published, now: () => now, seen: false });
+    const toleranceS = 86_400;
+    const receiver = makeReceiver({ published, toleranceS, now: () => now, seen: false });
     const take = async (key: string) =>
       (await receiver.receive(message(1, [key]), () => {})).result;
     return { daemon, show, take, pass: (ms: number) => (now += ms) };
@@ -256,6 +257,32 @@ describe('Published keys', () => {
     expect(new Set(results)).toEqual(new Set(['bad_signature']));
     expect(daemon.requests).toHaveLength(2);
     expect(await take(asymmetric)).toBe('handled');
+  });
+
+  it('A delivery that a known key verifies does not wait for a request that a forgery caused', async () => {
+    const { daemon, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.behave({ do: 'hang' });
+    pass(60_000);
+    const results: string[] = [];
+    const forged = take(newer).then((result) => results.push(result));
+    await daemon.count(2);
+    results.push(await take(asymmetric));
+    daemon.release(503);
+    await forged;
+    expect(results).toEqual(['handled', 'bad_signature']);
+  });
+
+  it('Known keys end after a day without an answer of the daemon', async () => {
+    const { daemon, show, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.answer(503);
+    pass(86_400_000 - 1);
+    expect(await take(asymmetric)).toBe('handled');
+    pass(1);
+    expect(await take(asymmetric)).toBe('keys_unavailable');
+    show(shown(newer));
+    expect(await take(asymmetric)).toBe('keys_unavailable');
   });
 
   it.each([
