@@ -2,9 +2,8 @@
  * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and servers of the Fetch
  * API. They read the raw body up to a bound and within a deadline, and answer status and reason.
  */
-import type { Readable } from 'node:stream';
-import { withDeadline } from './deadline.ts';
-import { WebhookError, type WebhookErrorCode } from './errors.ts';
+import { type Incoming, incomingOf, incomingStream, readBody, tooLarge } from './body.ts';
+import { WebhookError } from './errors.ts';
 import type { Answer, Handler } from './receiver.ts';
 import type { HeadersInput, Message } from './verify.ts';
 
@@ -70,7 +69,7 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
     const body = async () => bodyBefore(request, bodyBytesMax) ?? read(incomingOf(request));
     const { status, result, reason } = await answer(method, headers, body, handler);
     response.statusCode = status;
-    if (isCut(result)) response.setHeader('connection', 'close');
+    if (CUT.has(result)) response.setHeader('connection', 'close');
     if (reason === undefined) {
       response.end();
       return;
@@ -104,11 +103,12 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
   };
 }
 
-/** The unread rest of a body must not be taken for the next request. */
-function isCut(result: Answer['result']): boolean {
-  const cut: readonly WebhookErrorCode[] = ['body_too_large', 'body_late', 'method_not_allowed'];
-  return (cut as readonly string[]).includes(result);
-}
+/** After these the rest of a body is unread, and must not be taken for the next request. */
+const CUT: ReadonlySet<Answer['result']> = new Set([
+  'body_too_large',
+  'body_late',
+  'method_not_allowed',
+]);
 
 /** The raw body that a middleware kept. @throws WebhookError when it kept a parsed one only */
 function bodyBefore(request: NodeRequest, bytesMax: number): Uint8Array | undefined {
@@ -125,77 +125,4 @@ function bodyBefore(request: NodeRequest, bytesMax: number): Uint8Array | undefi
 function consumed(): WebhookError {
   const reason = 'something read the body before, such as express.json(); use this route before it';
   return new WebhookError('body_consumed', reason);
-}
-
-function tooLarge(bytesMax: number): WebhookError {
-  return new WebhookError('body_too_large', `a body has ${bytesMax} bytes at most`);
-}
-
-/** A body that arrives. */
-interface Incoming {
-  parts: AsyncIterable<unknown>;
-  /** Ends a body of which nothing more is read, also while a part is awaited. */
-  cancel(): Promise<unknown>;
-}
-
-async function readBody(
-  { parts, cancel }: Incoming,
-  bytesMax: number,
-  timeoutMs: number,
-): Promise<Uint8Array> {
-  const late = () => {
-    return new WebhookError('body_late', `the body did not arrive within ${timeoutMs} ms`);
-  };
-  try {
-    return await withDeadline(readParts(parts, bytesMax), timeoutMs, late);
-  } catch (cause) {
-    // The answer does not wait for it.
-    cancel().catch(() => {});
-    if (cause instanceof WebhookError) throw cause;
-    throw new WebhookError('body_incomplete', 'the body ended early', { cause });
-  }
-}
-
-/** Up to this multiple of the bound a body is read and dropped, so that its sender gets the 413. */
-const DROPPED_TIMES = 8;
-/** The room for a body doubles from here, so that many small chunks cost what one costs. */
-const ROOM_BYTES = 16_384;
-
-async function readParts(parts: AsyncIterable<unknown>, bytesMax: number): Promise<Uint8Array> {
-  let bytes = new Uint8Array(Math.min(ROOM_BYTES, bytesMax));
-  let size = 0;
-  for await (const part of parts) {
-    const chunk = part instanceof Uint8Array ? part : Buffer.from(String(part));
-    const start = size;
-    size += chunk.length;
-    if (size > bytesMax * DROPPED_TIMES) throw tooLarge(bytesMax);
-    if (size > bytesMax) continue;
-    if (size > bytes.length) {
-      const larger = new Uint8Array(Math.min(Math.max(size, bytes.length * 2), bytesMax));
-      larger.set(bytes);
-      bytes = larger;
-    }
-    bytes.set(chunk, start);
-  }
-  if (size > bytesMax) throw tooLarge(bytesMax);
-  return bytes.subarray(0, size);
-}
-
-/** Not destroyed on an early return: the refusal is sent on this connection, which ends then. */
-function incomingOf(request: AsyncIterable<unknown>): Incoming {
-  const { iterator } = request as { iterator?: Readable['iterator'] };
-  const parts =
-    typeof iterator === 'function'
-      ? { [Symbol.asyncIterator]: () => iterator.call(request, { destroyOnReturn: false }) }
-      : request;
-  return { parts, cancel: async () => {} };
-}
-
-/** Read by a reader, because the iterator of a stream ends only after the part it awaits. */
-function incomingStream(stream: ReadableStream<Uint8Array>): Incoming {
-  const reader = stream.getReader();
-  return {
-    parts: { [Symbol.asyncIterator]: () => ({ next: () => reader.read() }) },
-    cancel: () => reader.cancel(),
-  };
 }

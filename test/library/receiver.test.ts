@@ -30,7 +30,8 @@ const asymmetric = makeKey('v1a', NOW, random).secret;
 const ADDR = `0x${'a'.repeat(40)}`;
 
 /** A signed webhook of a wallet's event. */
-function message(seq = 1, keys = [secret], { id = `evt_${seq}`, body = bodyOf(id, seq) } = {}) {
+function message(seq = 1, keys = [secret], own: { id?: string; body?: string | Buffer } = {}) {
+  const { id = `evt_${seq}`, body = bodyOf(id, seq) } = own;
   const timestamp = NOW / 1_000;
   const bytes = Buffer.from(body);
   return {
@@ -125,10 +126,7 @@ describe('The answer', () => {
     ['no number of its subject', '{"id":"evt_1","type":"a.b","timestamp":"","data":{}}', 'evt_1'],
     ['another id', bodyOf('evt_2', 1), 'evt_1'],
   ])('A signed body with %s is refused as bad_event', async (_what, body, id) => {
-    const answer = await receiverOf().receive(
-      message(1, [secret], { id, body: body as string }),
-      () => {},
-    );
+    const answer = await receiverOf().receive(message(1, [secret], { id, body }), () => {});
     expect(answer).toMatchObject({ status: 400, result: 'bad_event' });
   });
 
@@ -219,7 +217,8 @@ describe('Published keys', () => {
     const show = (shown: object[]) =>
       daemon.behave({ do: 'answer', status: 200, body: JSON.stringify({ keys: shown }) });
     show(keys);
-    let now = NOW;
+    // A day and a minute are within the tolerance from here.
+    let now = NOW - 60_000;
     const published = { url: `${daemon.url}/base`, endpoint: ENDPOINT, timeoutMs: 2_000 };
     const toleranceS = 86_400;
     const receiver = makeReceiver({ published, toleranceS, now: () => now, seen: false });
@@ -273,6 +272,21 @@ describe('Published keys', () => {
     expect(results).toEqual(['handled', 'bad_signature']);
   });
 
+  it('A delivery that a known key verifies does not wait for the request of each hour', async () => {
+    const { daemon, show, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.behave({ do: 'hang' });
+    pass(3_600_000);
+    expect([await take(asymmetric), await take(asymmetric)]).toEqual(['handled', 'handled']);
+    await daemon.count(2);
+    daemon.release(503);
+    show(shown(newer));
+    pass(60_000);
+    expect(await take(asymmetric)).toBe('handled');
+    await expect.poll(() => take(asymmetric)).toBe('bad_signature');
+    expect(daemon.requests).toHaveLength(3);
+  });
+
   it('Known keys end after a day without an answer of the daemon', async () => {
     const { daemon, show, take, pass } = await publish(shown(asymmetric));
     expect(await take(asymmetric)).toBe('handled');
@@ -283,6 +297,8 @@ describe('Published keys', () => {
     expect(await take(asymmetric)).toBe('keys_unavailable');
     show(shown(newer));
     expect(await take(asymmetric)).toBe('keys_unavailable');
+    pass(1_000);
+    expect([await take(asymmetric), await take(newer)]).toEqual(['bad_signature', 'handled']);
   });
 
   it.each([
