@@ -12,13 +12,13 @@ import type { components, paths } from './schema.ts';
 export type { components, paths };
 
 export interface ClientOptions {
-  /** Of the daemon, with its base path if it has one. */
+  /** Address of the daemon, with its base path if it has one. */
   url: string;
   /** `thk_…`; undefined, of a variable that is not set, is an error. */
   key: string | undefined;
   /**
-   * Of a request with its answer; 60,000 by default, which is more than a pull of the feed waits.
-   * 0 is without an end, such as for a stream.
+   * Deadline of a request and its response; 60,000 by default, which is longer than a pull of the
+   * feed waits. 0 means no deadline, such as for a stream.
    */
   timeoutMs?: number;
   /** Replaced in tests. */
@@ -28,7 +28,7 @@ export interface ClientOptions {
 export type TallyhookClient = Client<paths>;
 
 const TIMEOUT_MS = 60_000;
-/** The longest time that a timer has. */
+/** The longest delay of a timer. */
 const TIMEOUT_MAX_MS = 2_147_483_647;
 
 /** @throws TypeError without a key, or with an address that is none */
@@ -55,9 +55,9 @@ export function makeClient(options: ClientOptions): TallyhookClient {
 }
 
 /** A number that is not exact would be sent as another value. @throws RangeError */
-function refuseInexact(given: unknown): void {
-  JSON.stringify(given, (name, value: unknown) => {
-    // Exact, and JSON cannot have it; a parameter is its text.
+function refuseInexact(input: unknown): void {
+  JSON.stringify(input, (name, value: unknown) => {
+    // Exact: a parameter holds its text, and the serializer of bodies refuses it.
     if (typeof value === 'bigint') return String(value);
     if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER))
       throw new RangeError(`${name}: ${value} is no number that JavaScript holds exactly`);
@@ -87,7 +87,7 @@ const asForm: Middleware = {
   async onRequest({ request, schemaPath }) {
     if (request.body === null || !FORMS.test(schemaPath)) return undefined;
     const members = Object.entries((await request.json()) as Record<string, unknown>);
-    const given = members.flatMap(([name, value]): [string, string][] => {
+    const fields = members.flatMap(([name, value]): [string, string][] => {
       if (typeof value === 'object' && value !== null)
         throw new TypeError(`${name}: a member of a form is a text, a number or a flag`);
       return value === null ? [] : [[name, String(value)]];
@@ -100,7 +100,7 @@ const asForm: Middleware = {
       headers,
       signal,
       redirect,
-      body: new URLSearchParams(given).toString(),
+      body: new URLSearchParams(fields).toString(),
     });
   },
 };

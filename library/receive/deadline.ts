@@ -1,4 +1,4 @@
-/** Waits with an end, and work that is done one at a time. */
+/** Deadlines of promises, and locks by name. */
 import { WebhookError } from './errors.ts';
 
 /** The promise's result. @throws the error of `late` after `ms`; the promise itself goes on */
