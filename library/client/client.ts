@@ -12,13 +12,13 @@ import type { components, paths } from './schema.ts';
 export type { components, paths };
 
 export interface ClientOptions {
-  /** Of the daemon, with its base path if it has one. */
+  /** Address of the daemon, with its base path if it has one. */
   url: string;
   /** `thk_…`; undefined, of a variable that is not set, is an error. */
   key: string | undefined;
   /**
-   * Of a request with its answer; 60,000 by default, which is more than a pull of the feed waits.
-   * 0 is without an end, such as for a stream.
+   * Deadline of a request and its response; 60,000 by default, which is longer than a pull of the
+   * feed waits. 0 means no deadline, such as for a stream.
    */
   timeoutMs?: number;
   /** Replaced in tests. */
@@ -28,7 +28,7 @@ export interface ClientOptions {
 export type TallyhookClient = Client<paths>;
 
 const TIMEOUT_MS = 60_000;
-/** The longest time that a timer has. */
+/** The longest delay of a timer. */
 const TIMEOUT_MAX_MS = 2_147_483_647;
 
 /** @throws TypeError without a key, or with an address that is none */
@@ -42,7 +42,7 @@ export function makeClient(options: ClientOptions): TallyhookClient {
     throw new RangeError(`timeoutMs must be 0 to ${TIMEOUT_MAX_MS}`);
   const client = createOpenapiClient<paths>({
     baseUrl: url,
-    // Wherever a redirect leads, the key stays here.
+    // A redirect would send the key to another host.
     redirect: 'error',
     bodySerializer(body) {
       refuseInexact(body);
@@ -50,18 +50,25 @@ export function makeClient(options: ClientOptions): TallyhookClient {
     },
     ...(fetch ? { fetch } : {}),
   });
-  client.use(authorized(key), asForm, withDeadline(timeoutMs));
+  client.use(exactParams, authorized(key), asForm, withDeadline(timeoutMs));
   return client;
 }
 
-/** A greater amount would be sent as another one. @throws RangeError */
-function refuseInexact(body: unknown): void {
-  JSON.stringify(body, (name, value: unknown) => {
-    if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
-      throw new RangeError(`${name}: a number of JavaScript does not hold ${value} exactly`);
+/** A number that is not exact would be sent as another value. @throws RangeError */
+function refuseInexact(input: unknown): void {
+  JSON.stringify(input, (name, value: unknown) => {
+    // Exact: a parameter holds its text, and the serializer of bodies refuses it.
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER))
+      throw new RangeError(`${name}: ${value} is no number that JavaScript holds exactly`);
     return value;
   });
 }
+
+/** The body is checked before it is serialized. */
+const exactParams: Middleware = {
+  onRequest: ({ params }) => refuseInexact(params),
+};
 
 /** Beside a token of the caller's own the key has a header of its own. */
 function authorized(key: string): Middleware {
@@ -80,7 +87,11 @@ const asForm: Middleware = {
   async onRequest({ request, schemaPath }) {
     if (request.body === null || !FORMS.test(schemaPath)) return undefined;
     const members = Object.entries((await request.json()) as Record<string, unknown>);
-    const given = members.map(([name, value]): [string, string] => [name, String(value)]);
+    const fields = members.flatMap(([name, value]): [string, string][] => {
+      if (typeof value === 'object' && value !== null)
+        throw new TypeError(`${name}: a member of a form is a text, a number or a flag`);
+      return value === null ? [] : [[name, String(value)]];
+    });
     const { url, method, signal, redirect } = request;
     const headers = new Headers(request.headers);
     headers.set('content-type', 'application/x-www-form-urlencoded');
@@ -89,7 +100,7 @@ const asForm: Middleware = {
       headers,
       signal,
       redirect,
-      body: new URLSearchParams(given).toString(),
+      body: new URLSearchParams(fields).toString(),
     });
   },
 };

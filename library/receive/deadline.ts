@@ -1,4 +1,4 @@
-/** Waits with an end, and work that is done one at a time. */
+/** Deadlines of promises, and locks by name. */
 import { WebhookError } from './errors.ts';
 
 /** The promise's result. @throws the error of `late` after `ms`; the promise itself goes on */
@@ -28,41 +28,50 @@ const OPEN_MAX = 1_000;
  * @throws WebhookError `busy`
  */
 export function makeLocks(waitMs = WAIT_MS) {
-  /** Of each name the work that came last; it is resolved once all work before it ended, too. */
-  const last = new Map<string, Promise<void>>();
+  /** Of each name of which work is running, what begins the work that waits, oldest first. */
+  const queues = new Map<string, Set<() => void>>();
   let open = 0;
+
+  /** Work that times out leaves the queue, so that nothing of it is kept. */
+  const waitIn = (queue: Set<() => void>) =>
+    new Promise<void>((resolve, reject) => {
+      const begin = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        queue.delete(begin);
+        reject(stillRunning());
+      }, waitMs);
+      queue.add(begin);
+    });
+
+  const beginNext = (name: string, queue: Set<() => void>) => {
+    const [begin] = queue;
+    if (!begin) {
+      queues.delete(name);
+      return;
+    }
+    queue.delete(begin);
+    begin();
+  };
+
   return async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     if (open >= OPEN_MAX)
       throw new WebhookError('busy', `${OPEN_MAX} events are being handled; do handlers end?`);
     open++;
-    const before = last.get(name);
-    let release = () => {};
-    const mine = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const tail = before ? before.then(() => mine) : mine;
-    last.set(name, tail);
-    const forget = (ended: Promise<void>) => {
-      if (last.get(name) === ended) last.delete(name);
-    };
     try {
-      if (before) await withDeadline(before, waitMs, stillRunning);
-    } catch (error) {
-      release();
-      open--;
-      // Whoever gave up lets nobody pass, and the next waits for what it waited for.
-      if (before && last.get(name) === tail) {
-        last.set(name, before);
-        void before.then(() => forget(before));
+      const running = queues.get(name);
+      const queue = running ?? new Set();
+      queues.set(name, queue);
+      if (running) await waitIn(queue);
+      try {
+        return await work();
+      } finally {
+        beginNext(name, queue);
       }
-      throw error;
-    }
-    try {
-      return await work();
     } finally {
-      release();
       open--;
-      forget(tail);
     }
   };
 }

@@ -1,4 +1,4 @@
-/** Why a webhook was not taken: a stable code, the status that the sender gets, and what to do. */
+/** Refusals of webhooks: a stable code, the status of the response, and what to do. */
 
 const STATUSES = {
   bad_key: 500,

@@ -30,6 +30,6 @@ export function parseEvent(body: Uint8Array | string, id: string): AnyEvent {
     Number.isSafeInteger(event.data?.subject_seq);
   if (!isEvent) throw new WebhookError('bad_event', 'the body is no event of Tallyhook');
   if (event?.id !== id)
-    throw new WebhookError('bad_event', 'the body has another id than its head');
+    throw new WebhookError('bad_event', 'the body has another id than the header webhook-id');
   return event as AnyEvent;
 }

@@ -1,10 +1,9 @@
 /**
- * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and whatever speaks Fetch.
- * They read the raw body up to a bound and within a deadline, and answer status and reason.
+ * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and servers of the Fetch
+ * API. They read the raw body up to a bound and within a deadline, and answer status and reason.
  */
-import type { Readable } from 'node:stream';
-import { withDeadline } from './deadline.ts';
-import { WebhookError, type WebhookErrorCode } from './errors.ts';
+import { type Incoming, incomingOf, incomingStream, readBody, tooLarge } from './body.ts';
+import { WebhookError } from './errors.ts';
 import type { Answer, Handler } from './receiver.ts';
 import type { HeadersInput, Message } from './verify.ts';
 
@@ -49,7 +48,7 @@ const BODY_TIMEOUT_MS = 10_000;
 
 export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapters {
   const { bodyBytesMax = BODY_BYTES_MAX, bodyTimeoutMs = BODY_TIMEOUT_MS } = limits;
-  const read = (parts: AsyncIterable<unknown>) => readBody(parts, bodyBytesMax, bodyTimeoutMs);
+  const read = (incoming: Incoming) => readBody(incoming, bodyBytesMax, bodyTimeoutMs);
 
   async function answer(
     method: string | undefined,
@@ -67,10 +66,10 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
 
   const node: Adapters['node'] = (handler) => async (request, response) => {
     const { method, headers } = request;
-    const body = async () => bodyBefore(request, bodyBytesMax) ?? read(request);
+    const body = async () => bodyBefore(request, bodyBytesMax) ?? read(incomingOf(request));
     const { status, result, reason } = await answer(method, headers, body, handler);
     response.statusCode = status;
-    if (isCut(result)) response.setHeader('connection', 'close');
+    if (CUT.has(result)) response.setHeader('connection', 'close');
     if (reason === undefined) {
       response.end();
       return;
@@ -82,8 +81,8 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
   const fetch: Adapters['fetch'] = (handler) => async (request) => {
     const { method, headers, body: stream, bodyUsed } = request;
     const body = async () => {
-      if (bodyUsed) throw consumed();
-      return stream ? read(stream) : new Uint8Array();
+      if (bodyUsed || stream?.locked) throw consumed();
+      return stream ? read(incomingStream(stream)) : new Uint8Array();
     };
     const { status, result, reason } = await answer(method, headers, body, handler);
     if (reason === undefined) return new Response(null, { status });
@@ -104,11 +103,12 @@ export function makeAdapters({ receive, refuse }: Core, limits: Limits): Adapter
   };
 }
 
-/** The unread rest of a body must not be taken for the next request. */
-function isCut(result: Answer['result']): boolean {
-  const cut: readonly WebhookErrorCode[] = ['body_too_large', 'body_late', 'method_not_allowed'];
-  return (cut as readonly string[]).includes(result);
-}
+/** After these the rest of a body is unread, and must not be taken for the next request. */
+const CUT: ReadonlySet<Answer['result']> = new Set([
+  'body_too_large',
+  'body_late',
+  'method_not_allowed',
+]);
 
 /** The raw body that a middleware kept. @throws WebhookError when it kept a parsed one only */
 function bodyBefore(request: NodeRequest, bytesMax: number): Uint8Array | undefined {
@@ -125,49 +125,4 @@ function bodyBefore(request: NodeRequest, bytesMax: number): Uint8Array | undefi
 function consumed(): WebhookError {
   const reason = 'something read the body before, such as express.json(); use this route before it';
   return new WebhookError('body_consumed', reason);
-}
-
-function tooLarge(bytesMax: number): WebhookError {
-  return new WebhookError('body_too_large', `a body has ${bytesMax} bytes at most`);
-}
-
-async function readBody(
-  parts: AsyncIterable<unknown>,
-  bytesMax: number,
-  timeoutMs: number,
-): Promise<Uint8Array> {
-  const late = () => {
-    return new WebhookError('body_late', `the body did not arrive within ${timeoutMs} ms`);
-  };
-  try {
-    return await withDeadline(readParts(parts, bytesMax), timeoutMs, late);
-  } catch (cause) {
-    if (cause instanceof WebhookError) throw cause;
-    throw new WebhookError('body_incomplete', 'the body ended early', { cause });
-  }
-}
-
-/** Up to this multiple of the bound a body is read and dropped, so that its sender gets the 413. */
-const DROPPED_TIMES = 8;
-
-async function readParts(parts: AsyncIterable<unknown>, bytesMax: number): Promise<Uint8Array> {
-  let chunks: Uint8Array[] = [];
-  let size = 0;
-  // Not destroyed on an early return: the refusal is sent on this connection.
-  for await (const part of notDestroyed(parts)) {
-    const chunk = part instanceof Uint8Array ? part : Buffer.from(String(part));
-    size += chunk.length;
-    if (size > bytesMax * DROPPED_TIMES) throw tooLarge(bytesMax);
-    if (size > bytesMax) chunks = [];
-    else chunks.push(chunk);
-  }
-  if (size > bytesMax) throw tooLarge(bytesMax);
-  return Buffer.concat(chunks);
-}
-
-function notDestroyed(parts: AsyncIterable<unknown>): AsyncIterable<unknown> {
-  const { iterator } = parts as { iterator?: Readable['iterator'] };
-  return typeof iterator === 'function'
-    ? { [Symbol.asyncIterator]: () => iterator.call(parts, { destroyOnReturn: false }) }
-    : parts;
 }

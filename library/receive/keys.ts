@@ -13,7 +13,7 @@ export interface VerifyingKey {
 /** The length of an HMAC secret in bytes (Standard Webhooks). */
 const SECRET_BYTES = { min: 24, max: 64 };
 const PUBLIC_BYTES = 32;
-/** No key is longer; what is gets no further. */
+/** Longer text is refused before it is decoded. */
 const TEXT_MAX = 200;
 
 /** @throws WebhookError `bad_key` */

@@ -1,8 +1,9 @@
 /**
- * The public keys that a daemon publishes at `/.well-known/webhook-keys`, cached. A signature by
- * no known key makes them fetched again, at most once a minute, so that a rotation needs nobody
- * and forged signatures cost the daemon nothing.
+ * The public keys that a daemon publishes at `/.well-known/webhook-keys`, cached. They are
+ * fetched again each hour, and after a signature by no known key, at most once a minute: a
+ * rotation needs no change at the receiver, and forged signatures cause few requests.
  */
+import { readParts } from './body.ts';
 import { WebhookError } from './errors.ts';
 import { parseKey, type VerifyingKey } from './keys.ts';
 
@@ -24,80 +25,79 @@ const TIMEOUT_MS = 5_000;
 const REFETCH_MS = 60_000;
 /** While there is no key at all, such as right after the endpoint was made. */
 const RETRY_MS = 1_000;
-/** Also without an unknown key, so that a removed one ends. */
+/** Older keys are fetched again beside the deliveries that they verify. */
 const FRESH_MS = 3_600_000;
+/** No key is valid for longer after the daemon last gave it, also while the daemon is away. */
+const KEPT_MS = 86_400_000;
 const BYTES_MAX = 1_048_576;
 const KEYS_MAX = 10;
 
 export interface KeySource {
-  /** The keys now. @param isUnknown none of those of the last call made the signature */
+  /**
+   * The keys now. Waits for a request only without any key, or after an unknown one.
+   * @param isUnknown none of the keys of the last call made the signature
+   * @throws WebhookError `keys_unavailable`
+   */
   keys(isUnknown: boolean): Promise<readonly VerifyingKey[]>;
 }
 
-/** Fetches when keys are first asked for. @throws WebhookError `keys_unavailable` in `keys` */
+/** Makes no request before keys are first asked for. */
 export function makeKeySource(deps: Deps): KeySource {
   let known: readonly VerifyingKey[] = [];
   /** When the last request began, and the last one that succeeded. */
   let askedAt = Number.NEGATIVE_INFINITY;
   let freshAt = Number.NEGATIVE_INFINITY;
+  /** The only request that runs; it serves all who wait, and never rejects. */
   let running: Promise<void> | undefined;
-  const refresh = () => {
+  let failure: unknown;
+
+  async function refresh(): Promise<void> {
     askedAt = deps.now();
-    running = fetchKeys(deps)
-      .then((keys) => {
-        known = keys;
-        freshAt = askedAt;
-      })
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
-  };
+    failure = undefined;
+    try {
+      known = await fetchKeys(deps);
+      freshAt = askedAt;
+    } catch (error) {
+      failure = error;
+    } finally {
+      running = undefined;
+    }
+  }
+
   return {
     async keys(isUnknown) {
       const now = deps.now();
+      if (now - freshAt >= KEPT_MS) known = [];
       const isStale = known.length === 0 || now - freshAt >= FRESH_MS;
       const gap = known.length === 0 ? RETRY_MS : REFETCH_MS;
-      const isDue = (isUnknown || isStale) && now - askedAt >= gap;
-      if (running ?? isDue) {
-        // One request serves all who wait, and known keys outlive a daemon that is away.
-        await (running ?? refresh()).catch((error: unknown) => {
-          if (known.length === 0) throw error;
-        });
-      }
-      if (known.length === 0)
-        throw new WebhookError('keys_unavailable', `${deps.url} has no key of ${deps.endpoint}`);
-      return known;
+      if ((isUnknown || isStale) && now - askedAt >= gap) running ??= refresh();
+      if (isUnknown || known.length === 0) await running;
+      if (known.length > 0) return known;
+      const none = `${deps.url} gave no key of ${deps.endpoint} in the last 24 hours`;
+      throw failure ?? new WebhookError('keys_unavailable', none);
     },
   };
 }
 
 async function fetchKeys(deps: Deps): Promise<VerifyingKey[]> {
   const { url, endpoint, fetch, timeoutMs = TIMEOUT_MS } = deps;
-  const place = new URL('.well-known/webhook-keys', url.endsWith('/') ? url : `${url}/`);
+  const address = new URL('.well-known/webhook-keys', url.endsWith('/') ? url : `${url}/`);
   try {
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await fetch(place, { signal, redirect: 'error' });
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
-    const { keys } = JSON.parse(await readText(answer)) as { keys?: unknown };
+    const response = await fetch(address, { signal, redirect: 'error' });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const { keys } = JSON.parse(await readText(response)) as { keys?: unknown };
     if (!Array.isArray(keys)) throw new Error('no list of keys');
     return keys
       .filter((one) => one?.endpoint_id === endpoint)
       .slice(0, KEYS_MAX)
       .map((one) => parseKey(one.public_key));
   } catch (cause) {
-    const reason = `the keys at ${place.origin}${place.pathname} cannot be read`;
+    const reason = `the keys at ${address.origin}${address.pathname} cannot be read`;
     throw new WebhookError('keys_unavailable', reason, { cause });
   }
 }
 
-async function readText(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length;
-    if (size > BYTES_MAX) throw new Error(`more than ${BYTES_MAX} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
+async function readText({ body }: Response): Promise<string> {
+  return body ? Buffer.from(await readParts(body, BYTES_MAX)).toString() : '';
 }

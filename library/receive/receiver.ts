@@ -77,8 +77,8 @@ const TAKEN = 204;
 export function makeReceiver(options: ReceiverOptions): Receiver {
   const { toleranceS = TOLERANCE_S, order = memoryOrder(), onlyNewer = false } = options;
   const { seen = memorySeen(), now = Date.now, fetch = globalThis.fetch, published } = options;
-  const given = options.keys ?? (published ? [] : undefined);
-  const keys = [given ?? ''].flat().map(parseKey);
+  const input = options.keys ?? (published ? [] : undefined);
+  const keys = [input ?? ''].flat().map(parseKey);
   if (keys.length === 0 && !published) throw new WebhookError('bad_key', 'there are no keys');
   if (!(toleranceS >= 0 && toleranceS <= 86_400))
     throw new RangeError('toleranceS must be 0 to 86400 seconds');

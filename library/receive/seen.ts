@@ -15,7 +15,7 @@ export interface SeenStore {
   claim(id: string): Claim | Promise<Claim>;
   /** The event was handled. */
   done(id: string): unknown;
-  /** It was not, so that the next delivery is handled. */
+  /** The event was not handled; its next delivery is. */
   release(id: string): unknown;
 }
 

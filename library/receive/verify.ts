@@ -17,7 +17,7 @@ export interface Message {
   body: Uint8Array | string;
 }
 
-/** What is verified of a message. */
+/** The verified headers of a message. */
 export interface Envelope {
   id: string;
   /** When this attempt was sent, in unix seconds. */
@@ -35,7 +35,7 @@ export interface VerifyOptions {
 const ID = /^[\x21-\x2d\x2f-\x7e]{1,255}$/;
 /** Whole unix seconds; `parseInt` would take `1700000000abc` for a time. */
 const TIMESTAMP = /^(?:0|[1-9]\d{0,11})$/;
-/** A sender signs with ten keys at most. Each entry costs a verification, so there is an end. */
+/** A sender signs with ten keys at most. Each entry costs a verification, so they are bounded. */
 const ENTRIES_MAX = 20;
 const SIGNATURES_LENGTH_MAX = 4_096;
 

@@ -40,6 +40,23 @@ it('A body is sent in the form in which the document says that the service reads
   );
 });
 
+it('A form has no member of null and of undefined, and an object in one is not sent', async () => {
+  const sent: string[] = [];
+  const fetch = async (request: Request) => {
+    sent.push(await request.text());
+    return Response.json({});
+  };
+  const { request } = makeClient({ url: 'http://127.0.0.1:1', key: ADMIN_KEY, fetch });
+  // Of members that no path has, so without the types that each has.
+  const send = (body: object) =>
+    (request as (...args: unknown[]) => Promise<unknown>)('post', '/v1/oauth/token', { body });
+  await send({ grant_type: 'password', scope: null, username: undefined, count: 0, flag: false });
+  expect(sent).toEqual(['grant_type=password&count=0&flag=false']);
+  for (const extraData of [{ level: 1 }, [1]])
+    await expect(send({ extraData })).rejects.toThrow(/^extraData: a member of a form is a text/);
+  expect(sent).toHaveLength(1);
+});
+
 describe('A client', () => {
   it('A write of a typed client is recorded, and sent once for its idempotency key', async () => {
     const client = clientOf();
@@ -139,13 +156,27 @@ describe('A client is bounded', () => {
     expect(other.seen).toEqual([]);
   });
 
-  it('An amount that JavaScript does not hold exactly is not sent', async () => {
+  const INEXACT = [2 ** 53 + 2, -(2 ** 53), Number.NaN, Number.POSITIVE_INFINITY];
+
+  it.each(INEXACT)('The amount %d, which is not exact, is not sent', async (amount) => {
     const { url, seen } = await serve({ status: 200, location: '' });
     const asked = clientOf(url).POST('/v1/app/token/operations/{operationNo}/give', {
       params: { path: { operationNo: 1 } },
-      body: { toAddr: rig.world.ada, amount: 2 ** 53 + 2, reasonType: 'reward' },
+      body: { toAddr: rig.world.ada, amount, reasonType: 'reward' },
     });
-    await expect(asked).rejects.toThrow(/^amount: .* does not hold 9007199254740994 exactly$/);
+    await expect(asked).rejects.toThrow(`amount: ${amount} is no number that JavaScript holds`);
+    expect(seen).toEqual([]);
+  });
+
+  it.each(INEXACT)('The parameter %d, which is not exact, is not sent', async (number) => {
+    const { url, seen } = await serve({ status: 200, location: '' });
+    const client = clientOf(url);
+    const path = client.GET('/v1/chain/erc721/{contractId}/tokens/{tokenId}', {
+      params: { path: { contractId: 1, tokenId: number } },
+    });
+    await expect(path).rejects.toThrow(`tokenId: ${number} is no number that JavaScript holds`);
+    const query = client.GET('/api/operations', { params: { query: { limit: number } } });
+    await expect(query).rejects.toThrow(`limit: ${number} is no number that JavaScript holds`);
     expect(seen).toEqual([]);
   });
 

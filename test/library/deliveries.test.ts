@@ -1,6 +1,7 @@
 /** The library takes what a daemon sends, across a rotation, and nothing that is not that. */
 import { expect, it } from 'vitest';
 import { type Message, makeReceiver, type ReceiverOptions } from '../../library/receive/receive.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
 import type { Received } from '../harness/receiver.ts';
 import { useRig } from '../harness/rig.ts';
 
@@ -64,7 +65,7 @@ it('The secret of another endpoint, a body changed by one byte and a late one ar
   ]) {
     expect(await resultOf({ keys: others }, { headers, body })).toBe('bad_signature');
     expect(await resultOf({ keys: mine }, { headers, body: changed })).toBe('bad_signature');
-    const now = () => Date.now() + 301_000;
+    const now = () => systemClock.now() + 301_000;
     expect(await resultOf({ keys: mine, now }, { headers, body })).toBe('outside_tolerance');
   }
   await publishes(other.publicKey);
@@ -88,7 +89,7 @@ it('A replayed delivery is a duplicate, and is not handled again', async () => {
 it('A rotation is seamless for the old keys, the new ones and published ones', async () => {
   const old = await subscribe('/rotated');
   await publishes(old.publicKey);
-  let now = Date.now();
+  let now = systemClock.now();
   const published = { url: rig.daemon.url, endpoint: old.id };
   const following = makeReceiver({ published, now: () => now });
   expect((await following.receive(await deliver(old), ignore)).result).toBe('handled');

@@ -80,6 +80,22 @@ it('The files of the page record a write once, and verify the webhook of its end
   await expect.poll(printed).toContain(`settled ${second} 5`);
 });
 
+it('The receiver of the page takes the example that its command sends without a daemon', async () => {
+  const port = await freePort();
+  const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+  const printed = start('receiver.mjs', { PORT: String(port), WEBHOOK_SECRET });
+  const url = `http://127.0.0.1:${port}/`;
+  const status = async () => (await fetch(url).catch(() => undefined))?.status;
+  await expect.poll(status).toBe(405);
+  const page = await readFile(join(ROOT, 'docs/integrate.md'), 'utf8');
+  const [command = ''] = /npx tallyhook trigger [\s\S]*?(?=\n\n)/.exec(page) ?? [];
+  const sent = command.replace('http://127.0.0.1:3000/', url);
+  const env = { ...environment, WEBHOOK_SECRET };
+  const { stdout } = await promisify(execFile)('sh', ['-euc', sent], { cwd: ROOT, env });
+  expect(stdout).toContain('  204 in ');
+  await expect.poll(printed).toMatch(/^settled op_/m);
+});
+
 it('A receiver in Express takes what is signed, before what parses bodies', async () => {
   const port = await freePort();
   const secret = (await node('subscribe.mjs', `http://127.0.0.1:${port}/webhooks`)).trim();

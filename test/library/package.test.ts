@@ -23,3 +23,14 @@ it('The package has the version of the daemon, and the one dependency that is te
   const tested = { 'openapi-fetch': root.devDependencies['openapi-fetch'] };
   expect(own.dependencies).toEqual(tested);
 });
+
+it('The package needs the Node that the page of its integration names, and has its licence', () => {
+  const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+  const [, named] = /Node (\S+) or newer/.exec(read('docs/integrate.md')) ?? [];
+  expect(readJson('library/package.json').engines).toEqual({ node: `>=${named}` });
+  // The first release of Node with AbortSignal.any, which the client uses.
+  expect(named).toBe('20.3');
+  expect(read('library/README.md')).toContain(`Node ${named} or newer`);
+  expect(readJson('library/package.json').files).toContain('LICENSE');
+  expect(read('library/LICENSE')).toBe(read('LICENSE'));
+});

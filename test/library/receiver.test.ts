@@ -30,7 +30,8 @@ const asymmetric = makeKey('v1a', NOW, random).secret;
 const ADDR = `0x${'a'.repeat(40)}`;
 
 /** A signed webhook of a wallet's event. */
-function message(seq = 1, keys = [secret], { id = `evt_${seq}`, body = bodyOf(id, seq) } = {}) {
+function message(seq = 1, keys = [secret], own: { id?: string; body?: string | Buffer } = {}) {
+  const { id = `evt_${seq}`, body = bodyOf(id, seq) } = own;
   const timestamp = NOW / 1_000;
   const bytes = Buffer.from(body);
   return {
@@ -125,10 +126,7 @@ describe('The answer', () => {
     ['no number of its subject', '{"id":"evt_1","type":"a.b","timestamp":"","data":{}}', 'evt_1'],
     ['another id', bodyOf('evt_2', 1), 'evt_1'],
   ])('A signed body with %s is refused as bad_event', async (_what, body, id) => {
-    const answer = await receiverOf().receive(
-      message(1, [secret], { id, body: body as string }),
-      () => {},
-    );
+    const answer = await receiverOf().receive(message(1, [secret], { id, body }), () => {});
     expect(answer).toMatchObject({ status: 400, result: 'bad_event' });
   });
 
@@ -219,9 +217,11 @@ describe('Published keys', () => {
     const show = (shown: object[]) =>
       daemon.behave({ do: 'answer', status: 200, body: JSON.stringify({ keys: shown }) });
     show(keys);
-    let now = NOW;
+    // A day and a minute are within the tolerance from here.
+    let now = NOW - 60_000;
     const published = { url: `${daemon.url}/base`, endpoint: ENDPOINT, timeoutMs: 2_000 };
-    const receiver = makeReceiver({ published, now: () => now, seen: false });
+    const toleranceS = 86_400;
+    const receiver = makeReceiver({ published, toleranceS, now: () => now, seen: false });
     const take = async (key: string) =>
       (await receiver.receive(message(1, [key]), () => {})).result;
     return { daemon, show, take, pass: (ms: number) => (now += ms) };
@@ -256,6 +256,49 @@ describe('Published keys', () => {
     expect(new Set(results)).toEqual(new Set(['bad_signature']));
     expect(daemon.requests).toHaveLength(2);
     expect(await take(asymmetric)).toBe('handled');
+  });
+
+  it('A delivery that a known key verifies does not wait for a request that a forgery caused', async () => {
+    const { daemon, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.behave({ do: 'hang' });
+    pass(60_000);
+    const results: string[] = [];
+    const forged = take(newer).then((result) => results.push(result));
+    await daemon.count(2);
+    results.push(await take(asymmetric));
+    daemon.release(503);
+    await forged;
+    expect(results).toEqual(['handled', 'bad_signature']);
+  });
+
+  it('A delivery that a known key verifies does not wait for the request of each hour', async () => {
+    const { daemon, show, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.behave({ do: 'hang' });
+    pass(3_600_000);
+    expect([await take(asymmetric), await take(asymmetric)]).toEqual(['handled', 'handled']);
+    await daemon.count(2);
+    daemon.release(503);
+    show(shown(newer));
+    pass(60_000);
+    expect(await take(asymmetric)).toBe('handled');
+    await expect.poll(() => take(asymmetric)).toBe('bad_signature');
+    expect(daemon.requests).toHaveLength(3);
+  });
+
+  it('Known keys end after a day without an answer of the daemon', async () => {
+    const { daemon, show, take, pass } = await publish(shown(asymmetric));
+    expect(await take(asymmetric)).toBe('handled');
+    daemon.answer(503);
+    pass(86_400_000 - 1);
+    expect(await take(asymmetric)).toBe('handled');
+    pass(1);
+    expect(await take(asymmetric)).toBe('keys_unavailable');
+    show(shown(newer));
+    expect(await take(asymmetric)).toBe('keys_unavailable');
+    pass(1_000);
+    expect([await take(asymmetric), await take(newer)]).toEqual(['bad_signature', 'handled']);
   });
 
   it.each([
@@ -325,6 +368,48 @@ describe('An adapter', () => {
     });
     // After all refusals the connections still serve.
     expect(await send({})).toBe(204);
+  });
+
+  it('The chunks of a body are copied when they arrive, so that none is kept', async () => {
+    const padded = { ...JSON.parse(bodyOf('evt_1', 1)), padding: 'x'.repeat(100_000) };
+    const { headers, body } = message(1, [secret], { body: JSON.stringify(padded) });
+    const receiver = receiverOf({ bodyBytesMax: body.length });
+    // The next chunk takes the place of the one before.
+    const chunk = new Uint8Array(1);
+    async function* parts() {
+      for (const byte of body) {
+        chunk[0] = byte;
+        yield chunk;
+      }
+    }
+    const response = { statusCode: 0, setHeader: () => {}, end: () => {} };
+    const request = Object.assign(parts(), { method: 'POST', headers });
+    await receiver.node(handler)(request, response);
+    expect(response.statusCode).toBe(204);
+  });
+
+  /** The answer to a request of the Fetch API, and how often its stream was cancelled. */
+  async function stream(pull: (to: { enqueue(chunk: Uint8Array): void }) => void) {
+    let cancelled = 0;
+    const cancel = () => void cancelled++;
+    const body = new ReadableStream<Uint8Array>({ pull, cancel });
+    const { headers } = message();
+    const init = { method: 'POST', headers, body, duplex: 'half' as const };
+    const { status } = await fetched(handler)(new Request('http://127.0.0.1/', init));
+    return [status, cancelled];
+  }
+
+  it('The stream of a body that is late, or far too large, is cancelled', async () => {
+    expect(await stream(() => {})).toEqual([408, 1]);
+    expect(await stream((to) => to.enqueue(new Uint8Array(1_000)))).toEqual([413, 1]);
+  });
+
+  it('A request whose body is being read elsewhere is refused as body_consumed', async () => {
+    const { headers, body } = message();
+    const request = new Request('http://127.0.0.1/', { method: 'POST', headers, body });
+    request.body?.getReader();
+    const answer = await fetched(handler)(request);
+    expect([answer.status, await answer.json()]).toMatchObject([500, { code: 'body_consumed' }]);
   });
 
   it.each(KINDS)('%s refuses a body that does not end in time with 408', async (kind) => {

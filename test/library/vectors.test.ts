@@ -34,11 +34,11 @@ async function resultOf({ keys, headers, body, body_base64, now }: Vector): Prom
 const fromBase64 = (text: string) => Buffer.from(text, 'base64');
 
 describe('The vectors', () => {
-  it.each(vectors)('$name: $expect', async (vector) => {
+  it.each(vectors)('The vector "$name" gives $expect', async (vector) => {
     expect(await resultOf(vector)).toBe(vector.expect);
   });
 
-  it('The vectors have the seven published cases, and names of their own', () => {
+  it('The vectors have the published cases A to F, and names of their own', () => {
     const names = vectors.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     const published = names.flatMap((name) => /^([A-F]): /.exec(name)?.[1] ?? []);
