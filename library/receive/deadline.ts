@@ -50,7 +50,7 @@ export function makeLocks(waitMs = WAIT_MS) {
     } catch (error) {
       release();
       open--;
-      // Whoever gave up lets nobody pass, and the next waits for what it waited for.
+      // After a timeout the next call still waits for the call before this one.
       if (before && last.get(name) === tail) {
         last.set(name, before);
         void before.then(() => forget(before));

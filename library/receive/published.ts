@@ -1,6 +1,6 @@
 /**
  * The public keys that a daemon publishes at `/.well-known/webhook-keys`, cached. A signature by
- * no known key makes them fetched again, at most once a minute, so that a rotation needs nobody
+ * no known key makes them fetched again, at most once a minute, so that a rotation needs no work
  * and forged signatures cost the daemon nothing.
  */
 import { WebhookError } from './errors.ts';
