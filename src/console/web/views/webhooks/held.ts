@@ -77,7 +77,7 @@ export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () 
   </p>`;
 }
 
-/** Ends deliveries whose every attempt failed, so that they wait for nobody. */
+/** Ends deliveries whose every attempt failed, so that they wait no longer. */
 export function GiveUp({ rows, done }: { rows: readonly Owed[]; done: () => void }) {
   return html`<${OrderForEach}
     label=${`Give up ${countText(rows.length)}`}
