@@ -1,5 +1,5 @@
 /**
- * Adapters: a receiver as the handler of Node's `http`, Express, Hono, and servers of the Fetch API.
+ * Adapters: a receiver for Node's `http`, Express, Hono, and servers of the Fetch API.
  * They read the raw body up to a bound and within a deadline, and answer status and reason.
  */
 import type { Readable } from 'node:stream';
