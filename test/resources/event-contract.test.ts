@@ -120,7 +120,7 @@ describe('A later version', () => {
     ['adds a value', (m) => put(m, 'state', { type: 'string', enum: ['open', 'closed', 'x'] })],
     ['never has null any more', (m) => put(m, 'note', { type: 'string' })],
     ['always has a member', (_, d) => put(d, 'required', [...d.required, 'note'])],
-  ])('A later version that %s is fine', (_, apply) => {
+  ])('A later version that %s is accepted', (_, apply) => {
     expect(change(apply)).toEqual([]);
   });
 
@@ -174,7 +174,7 @@ describe('Emitters of events', () => {
     ).toEqual(types);
   });
 
-  it('What only shows or simulates events emits none', () => {
+  it('Folders that only show events, and tests, emit none', () => {
     const text = "export const e = { type: 'wallet.observed' };";
     const shown = ['src/console/x.ts', 'src/cli/x.ts', 'src/resources/x.ts', 'test/x.ts'];
     expect(emittedIn(new Map(shown.map((path) => [path, text])))).toEqual([]);
