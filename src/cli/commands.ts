@@ -286,7 +286,7 @@ function addKeys(program: Command): void {
       .description('create a key and print its secret once')
       .requiredOption('--owner <owner>', 'person or team that the key belongs to')
       .option('--name <name>', 'purpose of the key', 'key')
-      .option('--scope <scope...>', 'gateway, read, manage, decide, admin', ['read'])
+      .option('--scope <scope...>', 'gateway, read, manage, decide, portal, admin', ['read'])
       .option('--limits <json>', 'kinds, operators, amount_per_call, amount_per_day')
       .option(
         '--expires <instant>',

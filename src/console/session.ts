@@ -43,7 +43,7 @@ export function makeSessionRoutes(deps: SessionDeps): Hono {
   });
   app.get('/session', async (c) => {
     const session = sessions.find(c);
-    // Nobody is signed in: no error, which the console of a browser would show as one.
+    // Without a session: no error, which the console of a browser would show as one.
     if (!session) return c.body(null, 204);
     const caller = await findCaller(deps, c, session.secret);
     return caller ? answer(c, session, caller) : end(c);

@@ -117,7 +117,7 @@ export function makeImports(deps: Deps): Imports {
 }
 
 /**
- * Ends imports that nobody goes on with for a day; removes some rows that recorded nothing a day
+ * Ends imports that were not continued for a day; removes some rows that recorded nothing a day
  * after their end, and the others after a month. Returns how many.
  */
 export async function pruneImports(db: Db, now: Instant): Promise<number> {

@@ -476,7 +476,7 @@ export async function endCheck(
     where id = ${id} and state = 'checking' and turn is not distinct from ${turn}::int`;
 }
 
-/** Ends what nobody goes on with. */
+/** Ends imports that are not continued. */
 export async function endIdle(db: Queryable, before: Instant, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.imports set state = 'cancelled', finished_at = ${isoText(now)}

@@ -53,7 +53,7 @@ export function sameOwner(a: string, b: string): boolean {
   return ownerKey(a) === ownerKey(b);
 }
 
-/** False for an empty name, and for one with characters that nobody sees, which may imitate one. */
+/** False for an empty name, and for one with invisible characters, which may imitate one. */
 export function isOwner(text: string): boolean {
   const key = ownerKey(text);
   return key !== '' && !/[\p{C}\p{Default_Ignorable_Code_Point}]/u.test(key);

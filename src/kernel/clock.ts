@@ -29,7 +29,7 @@ export interface MachineCount {
   ms(): number;
   /**
    * How often the wall clock did not go on as the count of the machine: it was suspended or paused,
-   * or somebody set its clock. What was known of other machines may be old then.
+   * or its clock was set. What was known of other machines may be old then.
    */
   interruptions(): number;
 }

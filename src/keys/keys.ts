@@ -56,7 +56,7 @@ export interface Keys {
   /**
    * Creates a key. The secret is returned once and not stored. Its owner has the first spelling.
    * @throws Failure `invalid_request` for invalid limits, an expiry in the past, or an owner whose
-   *   name is empty or has characters that nobody sees
+   *   name is empty or has invisible characters
    */
   create(input: {
     name: string;

@@ -1,6 +1,7 @@
 /** Named consumers by HTTP: who may use them, what is answered, and long polls. */
 import { describe, expect, it } from 'vitest';
 import { findEvent, sequence } from '../../src/outbox/outbox.ts';
+import type { Answer } from './described.ts';
 import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 
@@ -26,8 +27,7 @@ async function create(name: string, more: object = {}): Promise<string> {
   return `/api/consumers/${body.id}`;
 }
 
-const receiptsOf = ({ body }: { body: { data: { receipt?: unknown }[] } }) =>
-  body.data.map(({ receipt }) => String(receipt));
+const receiptsOf = ({ body }: Answer) => body.data.map(({ receipt }) => String(receipt));
 
 describe('A consumer', () => {
   it('A consumer hands out the bytes of webhooks, and ends what is acknowledged', async () => {
@@ -37,7 +37,7 @@ describe('A consumer', () => {
     expect(pulled.text).toContain(`"redelivered":0,"event":${bodies[0]}}`);
     expect(pulled.text).toContain(`"redelivered":0,"event":${bodies[1]}}`);
     expect(pulled.body.redeliver_at).not.toBeNull();
-    const receipts = receiptsOf(pulled as never);
+    const receipts = receiptsOf(pulled);
     const acknowledged = await api.call('POST', `${path}/ack`, { body: { receipts } });
     expect(acknowledged.body).toEqual({ acknowledged: 2, stale: [] });
     const again = await api.call('POST', `${path}/ack`, { body: { receipts } });
@@ -52,7 +52,7 @@ describe('A consumer', () => {
     const path = await create('released', { event_types: ['wallet.*'] });
     const { body: begin } = await api.call('GET', path);
     await emit('5');
-    const receipts = receiptsOf((await api.call('POST', `${path}/pull`)) as never);
+    const receipts = receiptsOf(await api.call('POST', `${path}/pull`));
     const released = await api.call('POST', `${path}/release`, { body: { receipts } });
     expect(released.body).toEqual({ released: 1, stale: [] });
     const again = await api.call('POST', `${path}/pull`);
@@ -79,10 +79,9 @@ describe('A consumer', () => {
     const pulls = Array.from({ length: 10 }, (_, n) =>
       (n % 2 ? api : other).call('POST', `${path}/pull`, { body: { limit: 3 } }),
     );
-    const pulled = (await Promise.all(pulls)).flatMap(
-      ({ body }) => body.data as unknown as { event: { data: { addr: string } } }[],
-    );
-    expect(pulled.map(({ event }) => event.data.addr).sort()).toEqual(subjects);
+    const pulled = (await Promise.all(pulls)).flatMap(({ body }) => body.data);
+    const events = pulled.map(({ event }) => event as { data: { addr: string } });
+    expect(events.map(({ data }) => data.addr).sort()).toEqual(subjects);
   });
 
   it('A long poll ends when the daemon stops', async () => {
@@ -162,7 +161,7 @@ describe('A consumer', () => {
     const { status, body } = await api.call('POST', `${path}/pull`);
     expect([status, body.code, body.missed]).toEqual([410, 'cursor_expired', 1]);
     const { body: shown } = await api.call('GET', '/api/status');
-    expect((shown.consumers as unknown as { expired: number }).expired).toBeGreaterThan(0);
+    expect((shown.consumers as { expired: number }).expired).toBeGreaterThan(0);
     await api.call('POST', `${path}/seek`, { body: { to: 'oldest' } });
     expect((await api.call('POST', `${path}/pull`)).body.data).toHaveLength(1);
   });

@@ -110,7 +110,7 @@ function expectFigures(shown: Counts | undefined | null, attempts: readonly Atte
 const flooredTo = (stepMs: number) => (at: number) => Math.floor(at / stepMs) * stepMs;
 
 describe('The figures of deliveries', () => {
-  it('are those of every attempt, by minute, hour, day and type, of one endpoint and of all', async () => {
+  it('The figures of deliveries are those of every attempt, by minute, hour, day and type, of one endpoint and of all', async () => {
     const now = api.clock.now();
     const random = seededRandom(32);
     const whole = (below: number) => Math.floor(random.unit() * below);
@@ -170,16 +170,18 @@ describe('The figures of deliveries', () => {
     expect(none).toMatchObject({ endpoint_id: endpoint, total: null, steps: [], types: [] });
   });
 
-  it.each([
+  it.each<[step: string, agoMs: number, text: RegExp, untilAgoMs?: number]>([
     ['step=minute', 25 * HOUR, /at most a day before until with the step minute/],
     ['step=hour', 31 * DAY, /at most 30 days before until/],
     ['step=day', -HOUR, /since must be before until/],
-    [`step=minute&until=${isoText(Date.now() - 40 * DAY)}`, 40.5 * DAY, /within the last 30 days/],
+    ['step=minute', 40.5 * DAY, /within the last 30 days/, 40 * DAY],
   ])(
     'are refused with %s from %d ms ago, and the refusal says what to do',
-    async (query, ago, text) => {
-      const since = isoText(api.clock.now() - ago);
-      const { status, body } = await api.call('GET', `/api/figures?${query}&since=${since}`);
+    async (step, agoMs, text, untilAgoMs) => {
+      const now = api.clock.now();
+      const until = untilAgoMs === undefined ? '' : `&until=${isoText(now - untilAgoMs)}`;
+      const path = `/api/figures?${step}&since=${isoText(now - agoMs)}${until}`;
+      const { status, body } = await api.call('GET', path);
       expect([status, String(body.detail)]).toEqual([400, expect.stringMatching(text)]);
     },
   );

@@ -1,5 +1,6 @@
 /** What forms, tabs, titles and addresses do for a person at the console. */
 import { describe, expect, it } from 'vitest';
+import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
 import { operationIdOf, useRig } from '../harness/rig.ts';
@@ -84,7 +85,7 @@ describe('A person at the console', () => {
     await rig.subscribe('/dry', ['wallet.*']);
     const { json } = await rig.app.call('GET', '/api/endpoints');
     const dry = await rig.app.call('POST', `/api/endpoints/${json.data[0].id}/replay`, {
-      since: new Date(Date.now() - 3_600_000).toISOString(),
+      since: isoText(systemClock.now() - 3_600_000),
       dry_run: true,
     });
     expect(dry.status, dry.text).toBeLessThan(300);

@@ -1,5 +1,5 @@
-/** What a person who is woken sees: alerts that lead somewhere, and what the own key may do. */
-import { describe, expect, it } from 'vitest';
+/** What a person on call sees: alerts that lead somewhere, and what the own key may do. */
+import { beforeAll, describe, expect, it } from 'vitest';
 import { makeApp } from '../harness/app.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
@@ -15,19 +15,22 @@ describe('At night', () => {
     const made = await rig.app.call('POST', '/api/keys', { name: owner, owner, scopes });
     return made.json.key;
   };
-  const drift = async () => {
+  // Two drifts of a wallet.
+  beforeAll(async () => {
     const { ada, sandbox } = rig.world;
     await rig.observe(ada);
     for (const delta of [500n, 70n]) {
       sandbox.control.setWallet(ada, { delta });
-      await rig.app.until(({ type, data }) => type === 'wallet.drift_opened' && data.addr === ada);
+      await rig.app.until(
+        ({ type, data }) =>
+          type === 'wallet.drift_opened' && data.addr === ada && data.amount === String(delta),
+      );
     }
-  };
+  });
 
   it.each(SCREENS)(
     'Alerts are sentences that lead to their drift and wallet, %j',
     async (screen) => {
-      if (screen === SCREENS[0]) await drift();
       const { page, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY, screen);
       const alerts = page.locator('section', { hasText: 'Alerts' });
       await alerts.getByText(/any-drift: a drift of \+\d+ on wallet/).waitFor();

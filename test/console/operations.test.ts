@@ -30,7 +30,7 @@ describe('The console', () => {
 
   it('An unknown operation leads from its alarm to a decision by two owners', async () => {
     const { sandbox, ada } = rig.world;
-    // Nobody can tell which of two equal gives was applied.
+    // No balance tells which of two equal gives was applied.
     sandbox.control.addFault({ kind: 'lost_answer', contains: '777001' });
     const lost = await rig.app.give(ada, 777_001, { 'tallyhook-reference': 'order-1' });
     expect(lost.status, lost.text).toBe(504);

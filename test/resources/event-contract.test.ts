@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../src/api/routes/delivery/events.ts';
+import type { Json } from '../../src/kernel/json.ts';
 import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { sourcesOf, type Tree, treeOf } from '../tidy/source.ts';
 import { emittedIn } from './emitted.ts';
@@ -38,12 +39,16 @@ describe('The catalogue of events', () => {
   });
 });
 
-type Data = { properties: Record<string, unknown>; required: string[] };
+interface Data {
+  [member: string]: Json;
+  properties: { [member: string]: Json };
+  required: string[];
+}
 
 /** A catalogue of one type with a member of each kind, and the schema of its data. */
 function sample(): { data: Data; types: Catalogue } {
   const text = { type: 'string' };
-  const data = {
+  const data: Data = {
     type: 'object',
     properties: {
       addr: text,
@@ -56,8 +61,12 @@ function sample(): { data: Data; types: Catalogue } {
     required: ['addr', 'amount', 'at', 'state'],
   };
   const type = { type: 'string', const: 'wallet.observed' };
-  const own = { type: 'object', properties: { type, data }, required: ['type', 'data'] };
-  const schema = own as unknown as Catalogue[number]['schema'];
+  const properties = { type, data };
+  const schema: Catalogue[number]['schema'] = {
+    type: 'object',
+    properties,
+    required: ['type', 'data'],
+  };
   return { data, types: [{ type: 'wallet.observed', since: '0.2.0', schema }] };
 }
 
@@ -111,7 +120,7 @@ describe('A later version', () => {
     ['adds a value', (m) => put(m, 'state', { type: 'string', enum: ['open', 'closed', 'x'] })],
     ['never has null any more', (m) => put(m, 'note', { type: 'string' })],
     ['always has a member', (_, d) => put(d, 'required', [...d.required, 'note'])],
-  ])('A later version that %s is fine', (_, apply) => {
+  ])('A later version that %s is accepted', (_, apply) => {
     expect(change(apply)).toEqual([]);
   });
 
@@ -130,7 +139,7 @@ describe('A later version', () => {
   });
 });
 
-describe('An event that nothing emits is no event', () => {
+describe('Emitters of events', () => {
   const tree = treeOf(ROOT);
 
   it('Every event type is emitted by a file of src', () => {
@@ -138,7 +147,7 @@ describe('An event that nothing emits is no event', () => {
     expect(EVENT_TYPES.filter((type) => !emitted.has(type))).toEqual([]);
   });
 
-  it('Every event type is named by a test of what emits it', () => {
+  it('Every event type is named by a test', () => {
     const texts = sourcesOf(tree)
       .filter(({ path }) => path.endsWith('.test.ts') && !path.startsWith('test/resources/'))
       .map(({ text }) => text);
@@ -165,7 +174,7 @@ describe('An event that nothing emits is no event', () => {
     ).toEqual(types);
   });
 
-  it('What only shows or simulates events emits none', () => {
+  it('Folders that only show events, and tests, emit none', () => {
     const text = "export const e = { type: 'wallet.observed' };";
     const shown = ['src/console/x.ts', 'src/cli/x.ts', 'src/resources/x.ts', 'test/x.ts'];
     expect(emittedIn(new Map(shown.map((path) => [path, text])))).toEqual([]);

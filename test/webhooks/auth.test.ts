@@ -39,7 +39,7 @@ describe('A token of OAuth 2', () => {
     given = 0;
   });
 
-  it('is asked for once by client credentials, and used until shortly before its end', async () => {
+  it('A token of OAuth 2 is asked for once by client credentials, and used until shortly before its end', async () => {
     const token = giveToken({ expires_in: 600 });
     await rig.subscribe('/hook', { auth: { oauth2: oauth2() } });
     await rig.emit(...walletEvents(20));
@@ -200,7 +200,7 @@ describe('A client certificate', () => {
   const clientOnly = () => ({ ...tlsOf(own), ca: undefined });
   const create = (tls: object) => rig.webhooks.createEndpoint({ url, auth: { tls } }, 'ann');
 
-  it('reaches a receiver of a private authority that demands it, and is not shown', async () => {
+  it('A client certificate reaches a receiver of a private authority that demands it, and is not shown', async () => {
     const created = await create(tlsOf(own));
     await rig.emit(walletEvent());
     await rig.deliver();

@@ -275,7 +275,7 @@ describe('An endpoint', () => {
     expect((await rig.webhooks.getEndpoint(endpoint.id)).filter).toEqual(filter);
   });
 
-  it('gets no delivery of an event that its filter refuses, and others get theirs', async () => {
+  it('An endpoint gets no delivery of an event that its filter refuses, and others get theirs', async () => {
     const filtered = await rig.subscribe('/filtered', {
       filter: { 'data.current.balance': { $gt: '9007199254740993' } },
     });

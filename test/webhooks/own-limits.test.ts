@@ -11,7 +11,7 @@ const SECOND = 1_000;
 const DAY_S = 86_400;
 
 describe('An endpoint with a retry schedule of its own', () => {
-  it('is tried again at its steps and no more, each with jitter of a tenth at most', async () => {
+  it('An endpoint with a retry schedule of its own is tried again at its steps and no more, each with jitter of a tenth at most', async () => {
     const steps = [2, 60, 600];
     const { endpoint } = await rig.subscribe('/hook', { retrySchedule: steps });
     rig.receiver.answer(500);

@@ -17,9 +17,10 @@ it('A kind of destination names the packages that it needs and that are not inst
   expect(missingPackages('http', without('amqplib'))).toEqual([]);
 });
 
-it('npm installs the drivers with the Node of Debian 12, too, with which the daemon does not run', async () => {
-  // Of optional packages npm skips, without a word, those whose engines do not fit the Node that
-  // runs npm. The lock file therefore names none of them; `npm install` may write them again.
+it('No optional package in the lock file needs a newer Node than that of Debian 12', async () => {
+  // The daemon does not run with that Node, but npm may. Of optional packages npm skips, without a
+  // word, those whose engines do not fit the Node that runs npm. The lock file therefore names none
+  // of them; `npm install` may write them again.
   const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8'));
   interface Locked {
     optional?: true;

@@ -100,7 +100,7 @@ describe('A webhook by way of a forward proxy', () => {
     expect(clients).toEqual(['client']);
   });
 
-  it('is not sent to an address that is refused, and the proxy is not asked', async () => {
+  it('A webhook is not sent to an address that is refused, and the proxy is not asked', async () => {
     const { proxy, client } = await open();
     for (const url of ['http://private.test/', 'http://10.0.0.1/', 'https://[fd00::1]/'])
       expect(await post(client, url)).toMatchObject({ status: null, error: 'blocked_address' });

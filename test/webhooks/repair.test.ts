@@ -53,7 +53,7 @@ describe('While the circuit of an endpoint is open', () => {
     },
   );
 
-  it('a test event goes at once, and its success lets all others follow', async () => {
+  it('While the circuit is open a test event goes at once, and its success lets all others follow', async () => {
     const id = await failing(5);
     rig.receiver.answer(200);
     const { eventId } = await rig.webhooks.sendTest(id);
@@ -111,7 +111,7 @@ it('A retry by hand goes before the backlog of a healthy endpoint', async () => 
 });
 
 describe('When an endpoint recovers', () => {
-  it('what waits for its retry is sent now, in portions, and not after hours', async () => {
+  it('When an endpoint recovers, what waits for its retry is sent now, in portions, and not after hours', async () => {
     const id = await failing(0, { retrySchedule: [36_000], maxInFlight: 1 });
     rig.clock.advance(2 * HOUR);
     // More than one portion, all of which wait for eight hours more.

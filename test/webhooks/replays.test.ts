@@ -78,7 +78,7 @@ describe('A replay', () => {
     ['missing', 3],
     ['all', 3],
   ] as const)(
-    'of %s makes %i deliveries of three events from before the endpoint',
+    'A replay of %s makes %i deliveries of three events from before the endpoint',
     async (which, made) => {
       const ids = await emit(3);
       rig.clock.advance(120_000);
@@ -107,7 +107,7 @@ describe('A replay', () => {
     expect(await replay(['report.*'], hourAgo())).toBe(2);
   });
 
-  it('of more than a page continues after a page that was not committed, and sends nothing twice', async () => {
+  it('A replay of more than a page continues after a page that was not committed, and sends nothing twice', async () => {
     const { endpoint } = await rig.subscribe();
     for (let n = 0; n < 12; n++) await emit(100);
     await setState(endpoint.id, 'exhausted');

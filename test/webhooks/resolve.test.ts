@@ -1,4 +1,4 @@
-/** Receivers' names: a DNS server that does not answer delays nobody else. */
+/** Receivers' names: a DNS server that does not answer delays no other receiver. */
 import { createSocket } from 'node:dgram';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeResolve, type Resolve } from '../../src/webhooks/delivery/http/resolve.ts';

@@ -1,5 +1,5 @@
 /**
- * The worker that finds the work that nobody woke a worker for: what another daemon or a person
+ * The worker that finds the work for which no worker was woken: what another daemon or a person
  * committed, and what came due. It asks for all stages in one statement, so that idle workers ask
  * for nothing.
  */

@@ -195,7 +195,7 @@ async function withTls(tcp: Socket, host: DatabaseHost, way: Way, attempt: Attem
   tcp.write(TLS_REQUEST);
   const answer = (await readBytes(tcp, 1)).toString('latin1');
   if (answer === 'S') {
-    // Nobody may have put bytes before those that are encrypted.
+    // Plain bytes before the encrypted ones may be injected.
     if (tcp.readableLength > 0) throw coded('tls_failed', 'bytes before the handshake');
     return await shakeHands(tcp, host, attempt);
   }

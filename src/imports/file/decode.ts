@@ -11,7 +11,7 @@ const ZIP = [0x50, 0x4b, 0x03, 0x04];
 /** The longest of them. */
 const MARK_BYTES = 4;
 
-/** @throws Failure `invalid_request` for an encoding that nobody knows */
+/** @throws Failure `invalid_request` for an unknown encoding */
 export function decoderOf(encoding: string) {
   try {
     return new TextDecoder(encoding);

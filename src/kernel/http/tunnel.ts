@@ -33,7 +33,7 @@ export async function openTunnel(
 ): Promise<Tunnel> {
   const { hostname: host, port } = proxy;
   const tcp = connect({ host, port, noDelay: true, keepAlive: true });
-  // Also after the tunnel is open, whoever uses it.
+  // Also after the tunnel is open, when its user has handlers of its own.
   tcp.on('error', () => {});
   const late = () => {
     throw new ProxyFailure('proxy_timeout');

@@ -1,7 +1,7 @@
 /**
  * SQL that reads the ledger as the lines of its hash chain. The columns and their order are those
  * of the trigger in drizzle/0001_guards.sql. They are written a second time on purpose: a function
- * that someone replaced in the database cannot mislead a verification.
+ * that was replaced in the database cannot mislead a verification.
  */
 import type { Sql, Tx } from '../../db/connect.ts';
 import type { ChainedRows, ChainRow, EvidenceLine, Link, RowLine } from './link.ts';

@@ -51,7 +51,7 @@ import { assertProposable, ENDED_BY, refusal } from './states.ts';
 export type DriftResult = { id: string } & ({ drift: Drift } | { failure: Failure });
 
 export interface Drifts {
-  /** @param assignee null for nobody; refused for a closed drift */
+  /** @param assignee null removes the present one; refused for a closed drift */
   assign(ids: readonly string[], assignee: string | null, by: Person): Promise<DriftResult[]>;
   /**
    * Proposes how drifts end; it replaces earlier proposals that are not approved. Without a

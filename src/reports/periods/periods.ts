@@ -51,7 +51,7 @@ export interface Periods {
   /** @throws Failure `not_found`, `same_owner`, or `conflict` when it is not closed or signed */
   sign(id: string, by: Person): Promise<store.ClosedPeriod>;
   /**
-   * Reopens a period that nobody signed; of a signed one it only proposes that.
+   * Reopens an unsigned period; of a signed one it only proposes that.
    * @throws Failure `not_found`, or `conflict` when it is not the newest one in force
    */
   reopen(id: string, reason: string, by: Person): Promise<store.ClosedPeriod>;

@@ -55,7 +55,9 @@ export const endpoint = resource('Endpoint', {
   timeout_ms: nullable(
     count('Of an attempt up to the status of its answer; null for the setting', { unit: 'ms' }),
   ),
-  max_in_flight: nullable(count('Attempts in flight per daemon; null for the setting')),
+  max_in_flight: nullable(
+    count('Attempts in flight, divided among the daemons; at least one of each; null: the setting'),
+  ),
   header_names: list(text(), 'Extra headers of every request; their values are never shown'),
   auth: list(
     oneOf(AUTH_KINDS),

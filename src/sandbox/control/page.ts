@@ -211,7 +211,7 @@ function serviceOf(window: State['maintenance'], now: number): string {
   return window.start > now ? 'announced' : 'down';
 }
 
-/** What somebody else may do to a wallet, which Tallyhook sees only in its balance. */
+/** Changes to a wallet by others, which Tallyhook sees only in its balance. */
 function walletButtons(addr: string, balance: unknown, status: unknown): Raw {
   const taken = Math.min(100, Number(balance));
   const changes: (readonly [label: string, change: object, words: string])[] = [

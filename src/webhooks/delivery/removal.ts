@@ -1,6 +1,6 @@
 /**
  * Removes bodies of events, for people and by age. In the same commit deliveries that still wait
- * for one of them are cancelled: what was removed is sent to nobody. An attempt that has begun ends
+ * for one of them are cancelled: what was removed is not sent. An attempt that has begun ends
  * as it ends, and is logged.
  */
 import type { Db, Tx } from '../../db/connect.ts';

@@ -262,7 +262,7 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
-    // Headers may hold secrets, and another origin may belong to somebody else.
+    // Headers may hold secrets, and another origin may belong to another party.
     const moves = isMoved(before.url, columns.url);
     const loses = headers === undefined && moves;
     removedAuth = auth === undefined && moves && before.encryptedAuth !== null;

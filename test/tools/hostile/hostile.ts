@@ -114,7 +114,7 @@ async function kill(): Promise<boolean> {
   }
 }
 
-/** Judges whoever sends to the receivers. */
+/** Judges any sender, which is given the URLs of the receivers. */
 async function serve(): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-hostile-'));
   const authority = await makeAuthority(folder);
@@ -179,5 +179,5 @@ ${'writes'.padEnd(34)} ${writes.sent}, ${writes.failed} failed
 ${spread('writes, p50 / p95', writeMs)}
 ${spread('receipt by the healthy, p50 / p95', arrivalMs)}
 load average of the machine        ${loadavg()[0]?.toFixed(1)}
-${faults.join('\n') || 'every rule that was shown is held, and nobody else was affected'}`;
+${faults.join('\n') || 'every rule that was shown is held, and no other endpoint was affected'}`;
 }

@@ -1,6 +1,6 @@
 /**
  * A sender with the faults of many: it follows redirects, takes every status below 400 for success,
- * tries again at once whatever it is told, has no deadline or too short a one, trusts every
+ * tries again at once, also after a 410 or 429, has no deadline or too short a one, trusts every
  * certificate, and checks a name that it then resolves again.
  */
 import { Resolver } from 'node:dns/promises';

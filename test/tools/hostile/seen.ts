@@ -13,7 +13,7 @@ export interface SeenRequest {
   atMs: number;
   /** When our answer was complete; undefined without one. */
   answeredMs: number | undefined;
-  /** When it ended, by whomever. */
+  /** When it ended, by either side. */
   endedMs: number | undefined;
   /** Of the response; 0 before its head. */
   status: number;

@@ -244,7 +244,7 @@ function answerEventStream(
   return c.body(stream, 200, streamHeaders(EVENT_STREAM));
 }
 
-/** An id without data is kept by clients and shown to nobody, so it also keeps a stream alive. */
+/** Clients keep an id without data and dispatch no event for it, so it keeps a stream alive. */
 function framesOf({ events, id }: StreamPage): string {
   const frames = events.map((one) => `id: ${one.id}\nevent: ${one.type}\ndata: ${one.data}\n\n`);
   return `${frames.join('')}id: ${id}\n\n`;

@@ -60,7 +60,7 @@ export async function signOut(): Promise<void> {
   endSession('');
 }
 
-/** Called when nobody is signed in any more; set by the frame. */
+/** Called when the session has ended; set by the frame. */
 let onSessionEnd: (why: string) => void = () => {};
 export function whenSessionEnds(act: (why: string) => void): void {
   onSessionEnd = act;

@@ -49,7 +49,7 @@ function openProducer(settings: KafkaSettings, network: Network, timeoutMs: numb
     },
     acks: ProduceAcks.ALL,
     autocreateTopics: false,
-    // The default one of Java's client, so that a key has the same partition whoever produces.
+    // The default one of Java's client, so that a key has the same partition with every producer.
     partitioner: compatibilityPartitioner,
     // The schedule of the delivery repeats it.
     retries: 0,

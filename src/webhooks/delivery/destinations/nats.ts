@@ -42,7 +42,7 @@ async function openAt(
     servers: addresses.map(
       (address) => `${isIP(address) === 6 ? `[${address}]` : address}:${port}`,
     ),
-    // The driver would connect to servers that a server names, whatever their addresses.
+    // The driver would connect to servers that a server names, without a check of their addresses.
     ignoreClusterUpdates: true,
     reconnect: false,
     timeout: timeoutMs,

@@ -34,7 +34,7 @@ export interface Kills {
   daemons: number;
   /** Processes that send webhooks. */
   senders: number;
-  /** Times at which nobody was there to be killed: all were being started. */
+  /** Times at which no process was running: all were being started. */
   none: number;
 }
 
@@ -83,8 +83,8 @@ export function missingOf(
 }
 
 /**
- * @param due what must have come; later events, which reach nobody before the end of the run, are
- * only among `recorded`
+ * @param due what must have come; later events, which reach no destination before the end of the
+ * run, are only among `recorded`
  */
 export function figuresOf(
   due: readonly RecordedEvent[],

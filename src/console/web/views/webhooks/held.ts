@@ -40,14 +40,12 @@ export function HeldCard({
     </p>
     <div class="actions">
       <${Order}
-        ownedBy=${endpoint.created_by}
         label="Enable and release"
         text="What was held is sent, in the order of the events."
         order=${enable('release')}
         done=${done}
       />
       <${Order}
-        ownedBy=${endpoint.created_by}
         label="Enable and skip"
         kind="danger"
         text="What was held is cancelled: the receiver never gets it. It can still read the feed."
@@ -79,7 +77,7 @@ export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () 
   </p>`;
 }
 
-/** Ends deliveries whose every attempt failed: they do not wait any more. */
+/** Ends deliveries whose every attempt failed, so that they wait no longer. */
 export function GiveUp({ rows, done }: { rows: readonly Owed[]; done: () => void }) {
   return html`<${OrderForEach}
     label=${`Give up ${countText(rows.length)}`}
