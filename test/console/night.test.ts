@@ -33,7 +33,10 @@ describe('At night', () => {
     async (screen) => {
       const { page, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY, screen);
       const alerts = page.locator('section', { hasText: 'Alerts' });
-      await alerts.getByText(/any-drift: a drift of \+\d+ on wallet/).waitFor();
+      await alerts
+        .getByText(/any-drift: a drift of \+\d+ on wallet/)
+        .first()
+        .waitFor();
       await check('alerts');
       await alerts.getByRole('link', { name: 'a drift' }).first().click();
       await page.getByText('Propose how it ends').waitFor();

@@ -22,8 +22,8 @@ export function AlertsCard() {
       ${[...groups].map(
         ([of, [alert, ...older]]) => html`<li key=${of}>
           <${Time} at=${alert?.raised_at} />
-          <span>
-            ${alert && sentenceOf(alert)}
+          <div>
+            <div>${alert && sentenceOf(alert)}</div>
             ${
               older.length > 0 &&
               html`<details>
@@ -35,7 +35,7 @@ export function AlertsCard() {
                 )}
               </details>`
             }
-          </span>
+          </div>
         </li>`,
       )}
     </ul>
