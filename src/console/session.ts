@@ -23,6 +23,8 @@ export interface SessionDeps {
   trusted: TrustedProxies;
   /** Under which the browser reaches the console; may be empty. */
   basePath: string;
+  /** Of the days of reports and periods, in which the console shows the books. */
+  timeZone: string;
 }
 
 /** Of a key, with the quotes and the name of its member. */
@@ -39,14 +41,14 @@ export function makeSessionRoutes(deps: SessionDeps): Hono {
     requireScope(caller, 'read', 'portal');
     const { session, cookie } = sessions.begin(secret, caller.expiresAt);
     keepSession(deps, c, cookie);
-    return answer(c, session, caller);
+    return answer(deps, c, session, caller);
   });
   app.get('/session', async (c) => {
     const session = sessions.find(c);
     // Without a session: no error, which the console of a browser would show as one.
     if (!session) return c.body(null, 204);
     const caller = await findCaller(deps, c, session.secret);
-    return caller ? answer(c, session, caller) : end(c);
+    return caller ? answer(deps, c, session, caller) : end(c);
   });
   // Without the token of the session, which another tab may have begun anew: the cookie is sent by
   // pages of this site only.
@@ -93,8 +95,13 @@ async function secretIn(c: Context): Promise<string> {
   return key;
 }
 
-function answer(c: Context, { csrf, until }: Session, { owner, scopes }: Caller): Response {
-  return c.json({ owner, scopes, expires_at: isoText(until), csrf_token: csrf }, 200, {
-    'cache-control': 'no-store',
-  });
+function answer(
+  { timeZone }: SessionDeps,
+  c: Context,
+  { csrf, until }: Session,
+  { owner, scopes }: Caller,
+): Response {
+  const expires = isoText(until);
+  const shown = { owner, scopes, expires_at: expires, csrf_token: csrf, time_zone: timeZone };
+  return c.json(shown, 200, { 'cache-control': 'no-store' });
 }

@@ -139,7 +139,9 @@ export async function build(config: Config, database: Database, service: Service
     signIn: signIn && { settings: signIn, ...people, audit, clock, log, encryption },
   });
   if (config.daemon.roles.includes('api')) {
-    api.route('/', makeSessionRoutes({ ...people, basePath: config.http.base_path }));
+    const { time_zone: timeZone } = config.reports.reconciliation;
+    const basePath = config.http.base_path;
+    api.route('/', makeSessionRoutes({ ...people, basePath, timeZone }));
     api.route('/', page);
   }
   const { operations } = stages;

@@ -8,7 +8,7 @@ let key: string;
 
 beforeAll(async () => {
   const { keys, sessions, trusted } = api.deps;
-  api.api.route('/', makeSessionRoutes({ keys, sessions, trusted, basePath: '' }));
+  api.api.route('/', makeSessionRoutes({ keys, sessions, trusted, basePath: '', timeZone: 'UTC' }));
   key = await api.keyFor('read', 'manage');
 });
 

@@ -13,11 +13,11 @@ import {
 import { type Field, Form, valuesOf } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { placeOf } from './kit/find.ts';
-import { instantText, shortText } from './kit/format.ts';
+import { instantText, setZone, shortText, zoneOfPage } from './kit/format.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
 import { followLinks, go, usePlace } from './kit/router.ts';
 import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
-import { NAVIGATION, type ViewProps } from './pages.ts';
+import { isOfBooks, NAVIGATION, type ViewProps } from './pages.ts';
 
 type Loader = () => Promise<{ default: ComponentType<ViewProps> }>;
 
@@ -63,6 +63,7 @@ function decoded(part: string): string {
 }
 
 function App() {
+  setZone(isOfBooks(segmentsOf(usePlace().path)[0] ?? '') ? sessionOf()?.time_zone : undefined);
   const [problem, setProblem] = useState<string | undefined>(sessionOf() ? undefined : whyNot);
   useEffect(() => {
     // At the form already, its own message is enough.
@@ -73,7 +74,10 @@ function App() {
     return html`<${KeyForm} why=${problem} done=${() => setProblem(undefined)} />`;
   return html`<a class="skip" href="#main">Skip to the content</a>
     <${Head} />
-    <main id="main" tabindex="-1"><${Routed} /></main>`;
+    <main id="main" tabindex="-1">
+      <${Routed} />
+      <p class="zone muted">Times are in ${zoneOfPage()}.</p>
+    </main>`;
 }
 
 function KeyForm({ why, done }: { why: string; done: () => void }) {

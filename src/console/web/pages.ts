@@ -46,3 +46,9 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
     ],
   ],
 ];
+
+/** Whether a page shows the books, with times in the zone of their days. */
+export function isOfBooks(first: string): boolean {
+  const books = NAVIGATION.find(([group]) => group === 'Books');
+  return books?.[1].some(([href]) => href === `/${first}`) ?? false;
+}

@@ -95,8 +95,13 @@ export const attempt = resource('Attempt', {
 });
 
 /** Which events a replay sends. */
-export const WHICH = ['failed', 'missing', 'all'] as const;
-export type Which = (typeof WHICH)[number];
+export const WHICH_WORDS = {
+  failed: 'exhausted and cancelled deliveries',
+  missing: 'events without a delivery, such as those from before the endpoint',
+  all: 'both, and what was delivered',
+};
+export type Which = keyof typeof WHICH_WORDS;
+export const WHICH = Object.keys(WHICH_WORDS) as Which[];
 
 /** Events that a dry run examines at most. */
 export const COUNTED_MAX = 100_000;

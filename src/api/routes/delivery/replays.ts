@@ -1,6 +1,6 @@
 /** `/api/replays` and `/api/endpoints/{id}/replay`: events of a time, sent to an endpoint again. */
 import { z } from '@hono/zod-openapi';
-import { replay, replayFilters, WHICH } from '../../../resources/delivery/delivery.ts';
+import { replay, replayFilters, WHICH, WHICH_WORDS } from '../../../resources/delivery/delivery.ts';
 import { isEventPattern } from '../../../resources/delivery/events.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, paging } from '../../http/pages.ts';
@@ -24,9 +24,7 @@ const body = z
       .enum(WHICH)
       .default('failed')
       .openapi({
-        description:
-          'failed: exhausted and cancelled deliveries; missing: events without a delivery, ' +
-          'such as those from before the endpoint; all: both, and what was delivered',
+        description: WHICH.map((which) => `${which}: ${WHICH_WORDS[which]}`).join('; '),
       }),
     dry_run: z.boolean().default(false).openapi({ description: 'Only count' }),
   })

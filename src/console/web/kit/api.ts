@@ -23,6 +23,8 @@ export interface Session {
   scopes: Scope[];
   expires_at: string;
   csrf_token: string;
+  /** Of the days of reports and periods. */
+  time_zone: string;
 }
 
 /** A cookie that this code cannot read has the key; all tabs have it. */

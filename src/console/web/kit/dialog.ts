@@ -10,7 +10,7 @@ export interface Field {
   name: string;
   label: string;
   /** `area` for several lines, `choice` for one of `options`, `check` for yes or no. */
-  type?: 'text' | 'password' | 'area' | 'choice' | 'check' | 'number' | 'datetime-local';
+  type?: 'text' | 'password' | 'area' | 'choice' | 'check' | 'number' | 'date' | 'datetime-local';
   options?: readonly (readonly [value: string, text: string])[];
   value?: string;
   hint?: string;

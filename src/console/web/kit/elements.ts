@@ -1,4 +1,6 @@
 /** The parts of which every view is made. */
+import { csvHead, csvRow } from '../../../resources/cells.ts';
+import { columnsOf, type Resource } from '../../../resources/resource.ts';
 import type { List, Problem } from './api.ts';
 import {
   amountText,
@@ -54,12 +56,18 @@ export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[
   </dl>`;
 }
 
-/** A time in the reader's zone, relative while it is near; the other form on hover and focus. */
+/**
+ * A time of the page's zone, without its day when that is today, and how long ago on hover; what is
+ * still to come within a day is told by how soon it comes.
+ */
 export function Time({ at, exact = false }: { at: string | null | undefined; exact?: boolean }) {
   if (!at) return html`<span class="muted">–</span>`;
-  const near = Math.abs(readersNow() - new Date(at).getTime()) < 86_400_000;
-  const [shown, other] =
-    near && !exact ? [relativeText(at), instantText(at)] : [instantText(at), relativeText(at)];
+  const [text, relative] = [instantText(at), relativeText(at)];
+  const [day, time] = text.split(' ');
+  const isSoon = relative.startsWith('in ') && !relative.includes(' d');
+  const isToday = day === instantText(readersNow()).split(' ')[0];
+  const shown = exact ? text : isSoon ? relative : isToday ? time : text;
+  const other = shown === relative ? text : relative;
   return html`<time class="nowrap" datetime=${at} title=${`${other} · ${at}`}>${shown}</time>`;
 }
 
@@ -182,7 +190,7 @@ export function Table<T>({
       </thead>
       <tbody>
         ${rows.map(
-          (row) => html`<tr key=${keyOf?.(row)}>
+          (row) => html`<tr key=${keyOf?.(row)} onClick=${followRow}>
             ${columns.map((column) => cellOf(column, row))}
           </tr>`,
         )}
@@ -191,12 +199,40 @@ export function Table<T>({
   </div>`;
 }
 
-/** A table over a list of the API, with its problem and the button for more. */
-export function ListTable<T>({
+/** A row is followed as its first link, except where something else in it was pressed or marked. */
+function followRow(event: MouseEvent): void {
+  const [row, target] = [event.currentTarget as HTMLElement, event.target as HTMLElement];
+  if (target.closest('a, button, input, select, textarea, label, summary')) return;
+  if (String(getSelection())) return;
+  row.querySelector('a')?.click();
+}
+
+/** Gives the reader a file. */
+export function saveFile(name: string, content: Blob): void {
+  const href = URL.createObjectURL(content);
+  Object.assign(document.createElement('a'), { href, download: name }).click();
+  URL.revokeObjectURL(href);
+}
+
+/** Saves the rows that are shown, as the files of the API have them; instants are in UTC. */
+function saveRows(resource: Resource, rows: readonly object[]): void {
+  const columns = columnsOf(resource);
+  const lineOf = (row: Record<string, unknown>) =>
+    csvRow(columns.map(({ name, kind }) => ({ kind, value: row[name] })));
+  const names = columns.map(({ name }) => name);
+  const lines = [csvHead(names, true), ...rows.map((row) => lineOf({ ...row }))];
+  saveFile(`${resource.name}.csv`, new Blob(lines, { type: 'text/csv;charset=utf-8' }));
+}
+
+/** A table over a list of the API, with its problem, the button for more, and its rows as CSV. */
+export function ListTable<T extends object>({
   list,
+  file,
   ...rest
 }: {
   list: List<T>;
+  /** What the rows are, to save them; without it they cannot be. */
+  file?: Resource;
   columns: readonly Column<T>[];
   empty: unknown;
   keyOf?: (row: T) => string;
@@ -211,7 +247,22 @@ export function ListTable<T>({
       }
     </div>
     ${(list.rows || !list.problem) && html`<${Table} rows=${list.rows} ...${rest} />`}
-    ${list.more && html`<button type="button" class="quiet" onClick=${list.more}>More</button>`}`;
+    <div class="actions">
+      ${list.more && html`<button type="button" class="quiet" onClick=${list.more}>More</button>`}
+      ${
+        file &&
+        list.rows &&
+        list.rows.length > 0 &&
+        html`<button
+          type="button"
+          class="quiet"
+          title="These rows; times are in UTC"
+          onClick=${() => saveRows(file, list.rows ?? [])}
+        >
+          Save ${countText(list.rows.length)} as CSV
+        </button>`
+      }
+    </div>`;
 }
 
 export function Loading() {

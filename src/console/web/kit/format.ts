@@ -1,4 +1,4 @@
-/** Texts for people: times in the reader's zone, amounts with separators, short addresses. */
+/** Texts for people: times in the zone of the page, amounts with separators, short addresses. */
 
 /** Digits in groups of three; amounts are exact whole numbers of any size. */
 export function amountText(amount: string): string {
@@ -20,12 +20,41 @@ export function shortText(text: string, head = 8, tail = 6): string {
   return text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`;
 }
 
-/** Such as `2026-11-22 14:03:07`, in the reader's zone. */
-export function instantText(at: string | number): string {
-  const date = new Date(at);
-  const two = (n: number) => String(n).padStart(2, '0');
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+const readersZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** The zone of all times of a page. */
+let zone = readersZone;
+export const zoneOfPage = (): string => zone;
+
+/** Sets the zone of the page that is shown; without a name that of the reader's machine. */
+export function setZone(name = readersZone): void {
+  zone = name;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Such as `2026-11-22 14:03:07`. */
+export function instantText(at: string | number, timeZone = zone): string {
+  // Swedish is written as ISO 8601 has it.
+  const make = () =>
+    new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' });
+  const format = formats.get(timeZone) ?? make();
+  formats.set(timeZone, format);
+  return format.format(new Date(at));
+}
+
+/** What an input of local time holds, as an instant; empty for what is no time. */
+export function instantOf(local = ''): string {
+  const wanted = Date.parse(`${local}Z`);
+  if (Number.isNaN(wanted)) return '';
+  const offsetAt = (at: number) => Date.parse(`${localText(at)}Z`) - Math.floor(at / 1_000) * 1_000;
+  // Near a change of the clocks the first guess may have the other offset.
+  const guess = wanted - offsetAt(wanted);
+  return new Date(wanted - offsetAt(guess)).toISOString();
+}
+
+/** An instant as an input of local time takes it. */
+export function localText(at: string | number): string {
+  return instantText(at).replace(' ', 'T');
 }
 
 /** A duration in its two largest units. */

@@ -1,13 +1,13 @@
 /** The close of the next period: first what prevents it, then each open item with its reason. */
 
-import { MOMENT_WORDS, type periodClose } from '../../../../resources/ledger/period.ts';
+import type { periodClose } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { DECIDE, type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
-import { signedText, wordsOf } from '../../kit/format.ts';
+import { signedText, wordsOf, zoneOfPage } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
-import { periodText } from './reports.ts';
+import { lastMonth, periodText } from './reports.ts';
 
 type Trial = Shown<typeof periodClose>;
 type Obstacle = Trial['obstacles'][number];
@@ -49,10 +49,14 @@ export function ClosePeriod(of: { from: string | undefined; today: string; done:
   <//>`;
 }
 
-/** With what was entered last. */
+/** With what was entered last; at first the month that a report proposes. */
 function endFields(from: string | undefined, today: string, input: Values): Field[] {
-  const end = { name: 'to', label: 'End, exclusive', value: input.to ?? today, hint: MOMENT_WORDS };
-  const begin = { name: 'from', label: 'Begin', value: input.from ?? '', hint: MOMENT_WORDS };
+  const month = lastMonth(today);
+  const isClosed = from !== undefined && Date.parse(from) >= Date.parse(month.to);
+  const { from: first = month.from, to: last = isClosed ? today : month.to } = input;
+  const hint = `Days of ${zoneOfPage()}`;
+  const begin: Field = { name: 'from', label: 'Begin', type: 'date', value: first, hint };
+  const end: Field = { name: 'to', label: 'End, exclusive', type: 'date', value: last, hint };
   return from === undefined ? [begin, end] : [end];
 }
 

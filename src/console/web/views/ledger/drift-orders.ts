@@ -7,6 +7,7 @@ import type { driftResults } from '../../../../resources/results.ts';
 import { call, Problem, useList, withQuery } from '../../kit/api.ts';
 import { DECIDE, type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
 import { Code, ListTable } from '../../kit/elements.ts';
+import { countText, shortText, signedText } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { type Operation, operationColumns } from '../operations/operations.ts';
 import { type Drift, readersTexts } from './drift-words.ts';
@@ -75,6 +76,34 @@ const PROPOSE: Record<'book' | 'dismiss', [label: string, text: string]> = {
   ],
 };
 
+/** How many, and what they come to; ups and downs are never netted. */
+function Together({ of: drifts }: { of: readonly Drift[] }) {
+  const sum = (isUp: boolean) =>
+    drifts
+      .map(({ amount }) => BigInt(amount ?? 0))
+      .filter((amount) => amount !== 0n && amount > 0n === isUp)
+      .reduce((all, amount) => all + amount, 0n);
+  const inexact = drifts.filter(({ amount }) => amount === null).length;
+  const parts = [sum(true), sum(false)].filter((each) => each !== 0n);
+  return html`<p>
+    ${countText(drifts.length)} ${drifts.length === 1 ? 'drift' : 'drifts'}:${' '}
+    ${parts.map((each) => signedText(String(each))).join(' and ') || 'no amount'}
+    ${inexact > 0 && `, ${countText(inexact)} of them not exact yet`}.
+  </p>`;
+}
+
+/** What is approved at once, each with its reason. */
+function Reasons({ of: drifts }: { of: readonly Drift[] }) {
+  return html`<ul class="reasons">
+    ${drifts.map(({ id, amount, addr, proposal }) => {
+      const of = amount === null ? 'a drift' : signedText(amount);
+      return html`<li key=${id}>
+        ${proposal?.kind} ${of} on ${shortText(addr)}: “${proposal?.reason}” (${proposal?.proposed_by})
+      </li>`;
+    })}
+  </ul>`;
+}
+
 /** Proposes for all of them, quietly. */
 export function Propose({ drifts, kind, done }: OrderProps & { kind: 'book' | 'dismiss' }) {
   const [label, text] = PROPOSE[kind];
@@ -82,7 +111,7 @@ export function Propose({ drifts, kind, done }: OrderProps & { kind: 'book' | 'd
     needs=${DECIDE}
     label=${label}
     kind="quiet"
-    text=${text}
+    text=${html`<p>${text}</p><${Together} of=${drifts} />`}
     disabled=${drifts.length === 0}
     fields=${[WHY]}
     order=${(values: object) => forEach('propose', drifts, { proposal: kind, ...values })}
@@ -112,7 +141,9 @@ export function Approve({ drifts, done }: OrderProps) {
     needs=${DECIDE}
     label=${isOne ? `Approve: ${kind}` : `Approve ${waiting.length} proposals`}
     kind="danger"
-    text=${`${text} The owner who proposed it cannot approve it.`}
+    text=${html`<p>${text} The owner who proposed it cannot approve it.</p>
+      <${Together} of=${waiting} />
+      ${!isOne && html`<${Reasons} of=${waiting} />`}`}
     disabled=${waiting.length === 0}
     proposedBy=${isOne ? only.proposal?.proposed_by : undefined}
     order=${() => forEach('approve', waiting, expected)}

@@ -20,7 +20,7 @@ export type Drift = Shown<typeof drift>;
 /** Amounts and instants as the reader sees them. */
 export const readersTexts = (): Texts => ({
   amount: amountText,
-  time: instantText,
+  time: (at) => instantText(at),
   today: instantText(readersNow()).split(' ')[0] ?? '',
 });
 

@@ -6,8 +6,9 @@ import {
   consequenceOf,
   isUnclosed,
 } from '../../../../resources/ledger/drift-words.ts';
+import type { wallet } from '../../../../resources/ledger/wallet.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, useData } from '../../kit/api.ts';
+import { call, type Page, useData, withQuery } from '../../kit/api.ts';
 import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import {
   Amount,
@@ -21,13 +22,26 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { instantText } from '../../kit/format.ts';
+import { instantText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
+import type { Operation } from '../operations/operations.ts';
 import { Approve, Assign, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
-import { actionText, evidenceTexts, ProposalText, readersTexts, Sentence } from './drift-words.ts';
+import {
+  actionText,
+  type Drift,
+  evidenceTexts,
+  ProposalText,
+  readersTexts,
+  Sentence,
+} from './drift-words.ts';
 
 type DriftDetail = Shown<typeof driftDetail>;
+type Wallet = Shown<typeof wallet>;
+
+const EVERY_MS = 10_000;
+/** Drifts and open writes of a wallet that are named beside a drift. */
+const OTHERS_MAX = 20;
 
 export default function DriftView({ ids }: ViewProps) {
   const path = `/api/drifts/${encodeURIComponent(ids[0] ?? '')}`;
@@ -39,6 +53,7 @@ export default function DriftView({ ids }: ViewProps) {
     actions=${isUnclosed(data) && html`<${Assign} drifts=${[data]} done=${reload} />`}
   >
     <${Failed} problem=${problem} retry=${reload} />
+    ${isUnclosed(data) && html`<${Shares} drift=${data} />`}
     <${Decide} drift=${data} path=${path} done=${reload} />
     <div class="columns">
       <${Card} title="What is known"><${Facts} pairs=${factsOf(data)} /><//>
@@ -92,6 +107,58 @@ function factsOf(drift: DriftDetail): [string, unknown][] {
     ['Assigned to', drift.assignee ?? 'no one'],
     ['Id', html`<${Code} text=${drift.id} />`],
   ];
+}
+
+/** Which part of what the wallet differs by is this drift, and what else there is. */
+function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
+  const of = { addr, limit: String(OTHERS_MAX) };
+  const wallet = useData<Wallet>(`/api/wallets/${addr}`, EVERY_MS).data;
+  const drifts = useData<Page<Drift>>(
+    withQuery('/api/drifts', { ...of, state: 'unclosed' }),
+    EVERY_MS,
+  ).data;
+  const writes = useData<Page<Operation>>(
+    withQuery('/api/operations', { ...of, open: 'true' }),
+    EVERY_MS,
+  ).data;
+  if (!wallet || !drifts || !writes || wallet.observed_balance === null) return null;
+  const { observed_balance: observed, ledger_balance: ledger } = wallet;
+  const others = drifts.data.filter((other) => other.id !== id);
+  const undecided = writes.data.filter(({ state }) => state === 'undecided' || state === 'unknown');
+  const signed = (of: string | null) => html`<${Amount} of=${of} signed />`;
+  return html`<${Card}
+    title="What the wallet differs by"
+    tone=${undecided.length > 0 ? 'warn' : 'none'}
+  >
+    <${Facts}
+      pairs=${[
+        ['Service', html`<${Amount} of=${observed} />`],
+        ['Ledger', html`<${Amount} of=${ledger} />`],
+        ['Difference', signed(String(BigInt(observed) - BigInt(ledger)))],
+        ['This drift', amount === null ? 'not exact yet' : signed(amount)],
+        ...others.map((other): [string, unknown] => [
+          'Another drift',
+          html`<a href=${`/drifts/${other.id}`}>
+            ${other.amount === null ? 'not exact yet' : signed(other.amount)}
+          </a>`,
+        ]),
+        ['Not yet posted', wallet.unposted === '0' ? null : signed(wallet.unposted)],
+        ['In flight', wallet.in_flight === '0' ? null : signed(wallet.in_flight)],
+      ]}
+    />
+    ${
+      undecided.length > 0 &&
+      html`<p class="notice warn">
+        Before you book: the outcome of these writes of the wallet is not known, and one of them may
+        be the change.${' '}
+        ${undecided.map(
+          (one) => html`<a href=${`/operations/${one.id}`}>
+            ${wordsOf(one.kind)} <${Amount} of=${one.amount} /></a
+          >${' '}`,
+        )}
+      </p>`
+    }
+  <//>`;
 }
 
 interface DecideProps {

@@ -81,6 +81,7 @@ export default function Drifts(_: ViewProps) {
       </div>
       <${ListTable}
         list=${list}
+        file=${drift}
         columns=${columnsOf(chosen, setChosen)}
         keyOf=${({ id }: Drift) => id}
         empty=${

@@ -23,7 +23,7 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { wordsOf } from '../../kit/format.ts';
+import { instantOf, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -71,9 +71,7 @@ type Line = Shown<typeof trialLine>;
 type Totals = Shown<typeof trialBalance>;
 
 function TrialBalance({ asOf }: { asOf: string }) {
-  const isTime = !Number.isNaN(Date.parse(asOf));
-  const at = isTime ? new Date(asOf).toISOString() : '';
-  const path = withQuery('/api/ledger/trial-balance', { limit: '100', as_of: at });
+  const path = withQuery('/api/ledger/trial-balance', { limit: '100', as_of: instantOf(asOf) });
   const list = useList<Line>(path);
   const totals = useData<Totals>(path);
   const choose = (event: Event) => setQuery({ as_of: (event.target as HTMLInputElement).value });
@@ -154,6 +152,7 @@ function Transactions({ account }: { account: string }) {
     </form>
     <${ListTable}
       list=${list}
+      file=${transaction}
       columns=${TRANSACTION_COLUMNS}
       keyOf=${({ id }: Transaction) => id}
       empty="No transaction matches."

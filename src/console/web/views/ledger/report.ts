@@ -8,7 +8,17 @@ import {
 } from '../../../../resources/reports/report.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
-import { Card, Code, Facts, Failed, Loading, Pending, Time, View } from '../../kit/elements.ts';
+import {
+  Card,
+  Code,
+  Facts,
+  Failed,
+  Loading,
+  Pending,
+  saveFile,
+  Time,
+  View,
+} from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { periodText, type Report } from './reports.ts';
@@ -78,12 +88,7 @@ function Downloads({ path, id }: { path: string; id: string }) {
   const save = async (format: ReportFormat) => {
     try {
       const answer = await send('GET', `${path}?format=${format}`);
-      const href = URL.createObjectURL(await answer.blob());
-      Object.assign(document.createElement('a'), {
-        href,
-        download: `${id}.${FORMATS[format].extension}`,
-      }).click();
-      URL.revokeObjectURL(href);
+      saveFile(`${id}.${FORMATS[format].extension}`, await answer.blob());
       setProblem(undefined);
     } catch (error) {
       setProblem(problemOf(error));

@@ -3,9 +3,9 @@
 import type { status } from '../../../../resources/admin/status.ts';
 import { report } from '../../../../resources/reports/report.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, useData, useList } from '../../kit/api.ts';
+import { call, sessionOf, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
-import { type Field, Order } from '../../kit/dialog.ts';
+import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Code, ListTable, Pill, State, View } from '../../kit/elements.ts';
 import { countText, instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -15,15 +15,16 @@ import type { ViewProps } from '../../pages.ts';
 export type Report = Shown<typeof report>;
 type Calendar = Shown<typeof status>['reports'];
 
-const MIDNIGHT = 'T00:00:00.000Z';
+const MIDNIGHT = ' 00:00:00';
 
-/** Days where the period has whole ones in UTC, else instants in the reader's zone. */
+/** In the zone of the reports, also on other pages; days where the period has whole ones. */
 export function periodText(from: string, to: string): string {
-  if (from.endsWith(MIDNIGHT) && to.endsWith(MIDNIGHT))
-    return `${from.slice(0, 10)} to ${to.slice(0, 10)} (UTC)`;
-  const [first, end] = [instantText(from), instantText(to)];
+  const zone = sessionOf()?.time_zone ?? 'UTC';
+  const [first, end] = [instantText(from, zone), instantText(to, zone)];
+  if (first.endsWith(MIDNIGHT) && end.endsWith(MIDNIGHT))
+    return `${first.slice(0, 10)} to ${end.slice(0, 10)} (${zone})`;
   const isOneDay = first.slice(0, 10) === end.slice(0, 10);
-  return `${first} to ${isOneDay ? end.slice(11) : end} (your time)`;
+  return `${first} to ${isOneDay ? end.slice(11) : end} (${zone})`;
 }
 
 export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }) {
@@ -35,22 +36,23 @@ export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }
   </span>`;
 }
 
-/** A value of a field of local time as an instant. */
-const instantOf = (local = '') => new Date(local).toISOString();
-const localOf = (at: string) => instantText(at).slice(0, 16).replace(' ', 'T');
+/** The last whole month, of a day of the current one. */
+export function lastMonth(today: string): { from: string; to: string } {
+  const to = `${today.slice(0, 8)}01`;
+  const before = new Date(Date.parse(to) - 1).toISOString();
+  return { from: `${before.slice(0, 8)}01`, to };
+}
 
-/** The last day of the zone of the reports, in the reader's zone. */
-function fieldsOf({ time_zone: zone, last_day: day }: Calendar): Field[] {
-  const type = 'datetime-local';
-  const hint = `In your time zone; this is the last day of ${zone}`;
+function fieldsOf({ time_zone: zone, today }: Calendar): Field[] {
+  const { from, to } = lastMonth(today);
+  const hint = `Days of ${zone}`;
   return [
-    { name: 'from', label: 'From', type, value: localOf(day.from), hint },
-    { name: 'to', label: 'To, exclusive', type, value: localOf(day.to) },
+    { name: 'from', label: 'From', type: 'date', value: from, hint },
+    { name: 'to', label: 'To, exclusive', type: 'date', value: to },
   ];
 }
 
-async function makeReport({ from, to }: { from?: string; to?: string }) {
-  const period = { from: instantOf(from), to: instantOf(to) };
+async function makeReport(period: Values) {
   const { id } = await call<Report>('POST', '/api/reports', { kind: 'reconciliation', ...period });
   go(`/reports/${id}`);
 }

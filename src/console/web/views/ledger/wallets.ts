@@ -59,6 +59,7 @@ export default function Wallets(_: ViewProps) {
     <${Card}>
       <${ListTable}
         list=${list}
+        file=${wallet}
         columns=${COLUMNS}
         keyOf=${({ addr }: Wallet) => addr}
         empty=${

@@ -18,7 +18,7 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { instantText, wordsOf } from '../../kit/format.ts';
+import { instantOf, localText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -67,7 +67,7 @@ export default function Operations(_: ViewProps) {
     if (given.startsWith('op_')) go(`/operations/${encodeURIComponent(given)}`);
     else {
       const { token = '', key = '' } = values;
-      setQuery({ query: given, token, key, since: toIso(since), until: toIso(until) });
+      setQuery({ query: given, token, key, since: instantOf(since), until: instantOf(until) });
     }
   };
   const options = (names: readonly string[]) =>
@@ -105,6 +105,7 @@ export default function Operations(_: ViewProps) {
     <${Card}>
       <${ListTable}
         list=${list}
+        file=${operation}
         columns=${COLUMNS}
         keyOf=${({ id }: Operation) => id}
         empty="No operation matches. Writes through the gateway and reported ones appear here."
@@ -122,15 +123,6 @@ function moreOf({ since, until, token = '', key }: More) {
   return { since, until, contract_id: contract, token_id: id, idempotency_key: key };
 }
 
-/** An input of local time without a zone, as an instant; and back. */
-function toIso(local: string | undefined): string {
-  const at = new Date(local ?? '');
-  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
-}
-function toLocal(iso: string | undefined): string {
-  return toIso(iso) && instantText(iso ?? '').replace(' ', 'T');
-}
-
 function MoreFilters({ values }: { values: More }) {
   const time = (name: string, label: string) => html`<label class="field">
     <span>${label}</span>
@@ -138,7 +130,7 @@ function MoreFilters({ values }: { values: More }) {
       name=${name}
       type="datetime-local"
       step="1"
-      value=${toLocal(values[name])}
+      value=${values[name] ? localText(values[name]) : ''}
     />
   </label>`;
   return html`<details class="more" open=${Object.values(values).some(Boolean)}>

@@ -21,6 +21,7 @@ export default function Audit(_: ViewProps) {
     <${Card}>
       <${ListTable}
         list=${list}
+        file=${auditEntry}
         columns=${COLUMNS}
         keyOf=${({ n }: Entry) => n}
         empty="Nothing was changed through the API yet."

@@ -5,7 +5,7 @@ import { call, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
-import { amountText, isPast, wordsOf } from '../../kit/format.ts';
+import { amountText, instantOf, isPast, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import { BASE_PATH } from '../../kit/shell.ts';
@@ -61,7 +61,7 @@ function keyInput(values: Values) {
     owner: values.owner,
     scopes: SCOPES.filter((scope) => values[`scope_${scope}`]),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
-    ...(values.expires ? { expires_at: new Date(values.expires).toISOString() } : {}),
+    ...(values.expires ? { expires_at: instantOf(values.expires) } : {}),
   };
 }
 
@@ -97,6 +97,7 @@ export default function Keys(_: ViewProps) {
     <${Card}>
       <${ListTable}
         list=${{ ...list, rows }}
+        file=${key}
         columns=${[...COLUMNS, revocation(list.reload)]}
         keyOf=${({ id }: Key) => id}
         empty="No valid key on this page of the list."

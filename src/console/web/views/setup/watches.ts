@@ -50,6 +50,7 @@ export default function Watches(_: ViewProps) {
     <${Card}>
       <${ListTable}
         list=${list}
+        file=${watch}
         columns=${[...COLUMNS, removal(list.reload)]}
         keyOf=${({ id }: Watch) => id}
         empty="Nothing is watched. What writes through the gateway touch is polled anyway."

@@ -70,6 +70,7 @@ export default function Deliveries(_: ViewProps) {
       }
       <${ListTable}
         list=${list}
+        file=${delivery}
         columns=${deliveryColumns(urlOf)}
         keyOf=${({ id }: Delivery) => id}
         empty="No delivery matches. An event is delivered to each endpoint that wants its type."

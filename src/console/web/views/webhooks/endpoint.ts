@@ -28,6 +28,7 @@ import { answerOf, type Delivery, deliveryColumns } from './deliveries.ts';
 import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
 import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
 import { FailedOrders, HeldCard } from './held.ts';
+import { ReplayCard } from './replays.ts';
 import { type NewSecret, SecretCard, VerifyExample } from './secret.ts';
 
 type Figures = Shown<typeof figures>;
@@ -83,6 +84,7 @@ export default function EndpointView({ ids }: ViewProps) {
         empty="Nothing yet. Send a test, or wait for an event of its types."
       />
     <//>
+    <${ReplayCard} endpoint=${data} path=${path} />
     ${data.filter !== null && html`<${FilterCard} path=${path} owner=${data.created_by} />`}
     ${!made && html`<${Card}><${VerifyExample} /><//>`}
   <//>`;

@@ -127,6 +127,7 @@ export default function Endpoints(_: ViewProps) {
       </div>
       <${ListTable}
         list=${list}
+        file=${endpointDetail}
         columns=${COLUMNS}
         keyOf=${({ id }: Endpoint) => id}
         empty=${
