@@ -13,7 +13,7 @@ import { feedBounds } from '../feed.ts';
 export interface Pulled {
   events: { receipt: string; redelivered: number; body: string }[];
   redeliverAt: Instant | null;
-  /** None was found, but the feed was not read to its end. */
+  /** None was found in what was read of the feed, and more of it follows. */
   readsOn: boolean;
 }
 
@@ -65,7 +65,7 @@ export async function pullOnce(
   return {
     events,
     redeliverAt: none ? null : redeliverAt,
-    readsOn: none && all < WINDOW_MAX && end < newest,
+    readsOn: none && end > consumer.readTo && end < newest,
   };
 }
 
@@ -89,15 +89,21 @@ async function dropPruned({ sql }: Tx, id: string, first: bigint): Promise<void>
     where id = ${id} and exists (select from pruned)`;
 }
 
+/** Of an event `w` of the window: no worker has it, or another one of its subject. */
+function isFree({ sql }: Pick<Tx, 'sql'>, id: string, now: Instant) {
+  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)}) and w.subject not in (
+    select b.subject from tallyhook.consumed_events b
+    where b.consumer_id = ${id} and b.lease_until > ${isoText(now)})`;
+}
+
 async function countWindow(
-  { sql }: Tx,
+  tx: Tx,
   id: string,
   now: Instant,
 ): Promise<{ all: number; free: number }> {
-  const rows = await sql<{ all: number; free: number }[]>`
-    select count(*)::int as all, (count(*) filter (
-      where lease_until is null or lease_until <= ${isoText(now)}))::int as free
-    from tallyhook.consumed_events where consumer_id = ${id}`;
+  const rows = await tx.sql<{ all: number; free: number }[]>`
+    select count(*)::int as all, (count(*) filter (where ${isFree(tx, id, now)}))::int as free
+    from tallyhook.consumed_events w where w.consumer_id = ${id}`;
   return rows[0] ?? { all: 0, free: 0 };
 }
 
@@ -144,16 +150,14 @@ interface HandedOut {
 
 /** Of a subject of which a worker has an event, no other is handed out. */
 async function handOut(
-  { sql }: Tx,
+  tx: Tx,
   id: string,
   { limit, now, redeliverAt }: { limit: number; now: Instant; redeliverAt: Instant },
 ): Promise<HandedOut[]> {
-  return sql<HandedOut[]>`
+  return tx.sql<HandedOut[]>`
     with free as materialized (
       select w.seq, w.event_id, w.recorded_at from tallyhook.consumed_events w
-      where w.consumer_id = ${id} and (w.lease_until is null or w.lease_until <= ${isoText(now)})
-        and not exists (select from tallyhook.consumed_events b
-          where b.consumer_id = ${id} and b.subject = w.subject and b.lease_until > ${isoText(now)})
+      where w.consumer_id = ${id} and ${isFree(tx, id, now)}
       order by w.seq limit ${limit}
     ), bodies as materialized (
       select f.seq, e.body, sum(octet_length(e.body)) over (order by f.seq) as bytes
