@@ -142,6 +142,27 @@ describe('When an endpoint recovers', () => {
     for (const { dueAt } of waiting) expect(dueAt).toBeGreaterThan(rig.clock.now() + 9 * HOUR);
   });
 
+  it('what waits for another one of its subject waits on, and no pass searches for more', async () => {
+    const id = await failing(0, { ordering: 'subject', retrySchedule: [300, 300, 300] });
+    for (const digit of '123') await rig.emit(...walletEvents(3, `0x${digit.repeat(40)}`));
+    // Of one subject the first fails again, and the others come after it.
+    rig.receiver.behave({ do: 'in_turn', statuses: [200, 500, 200] });
+    await rig.webhooks.sendTest(id);
+    let more = true;
+    for (let passes = 0; passes < 40; passes++) {
+      ({ more } = await rig.webhooks.runOnce(rig.clock.now()));
+      await rig.webhooks.drain(20_000);
+    }
+    expect(more).toBe(false);
+    expect(ids()).toHaveLength(1 + 3 + 2 * 3);
+    const [health] = await rig.database.db.sql`select recovered_at from tallyhook.endpoint_health
+      where endpoint_id = ${id}`;
+    expect(health?.recoveredAt).toBeNull();
+    rig.clock.advance(400 * SECOND);
+    await rig.deliver();
+    expect(ids()).toHaveLength(1 + 4 + 3 * 3);
+  });
+
   it('an endpoint that fails once more gets no more of what waits', async () => {
     const id = await failing(0, { retrySchedule: [36_000, 36_000] });
     rig.clock.advance(2 * HOUR);

@@ -254,7 +254,8 @@ export async function pullForward(
   const { sql } = tx;
   const recovered = isoText(recoveredAt ?? now);
   await planByIndex(tx);
-  // The first that wait, of which some may have failed since: they keep their schedule.
+  // The first that wait, of which some may have failed since: they keep their schedule. Others were
+  // never attempted: they wait for another one of their subject.
   const pulled = await sql`
     with waiting as materialized (
       select id, attempts from tallyhook.pending_deliveries
@@ -263,7 +264,7 @@ export async function pullForward(
     )
     update tallyhook.pending_deliveries d set due_at = ${isoText(now)}
     from waiting w
-    where d.id = w.id and d.due_at > ${isoText(now)} and not exists (
+    where d.id = w.id and d.due_at > ${isoText(now)} and w.attempts > 0 and not exists (
       select from tallyhook.attempts a
       where a.delivery_id = w.id and a.n = w.attempts and a.at >= ${recovered})`;
   if (pulled.count === 0)
