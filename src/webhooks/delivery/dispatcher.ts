@@ -200,25 +200,21 @@ export class Dispatcher {
     now: Instant,
     signal?: AbortSignal,
   ): Promise<Pass> {
-    const { jobs, active, ready, deferred, next, resumesAt } = claims;
+    const { jobs, active, ready, deferred, next } = claims;
     // Between rounds what is to be cancelled waits.
     const cancelled = inRound ? active.filter((each) => cancelledBefore(each, now)) : [];
     for (const endpoint of cancelled) if (!signal?.aborted) await this.cancel(endpoint, now);
     const recovering = await this.pullForward(active, now);
     const hasCapacity = this.hasCapacityFor(ready);
-    this.starved = ready.length > 0 && !hasCapacity ? ready : undefined;
+    const own = { dueAt: dueAtOf(claims, now), starved: hasCapacity ? [] : ready };
+    const { dueAt, starved } = inRound ? this.rounds.leave(own) : own;
+    this.starved = starved.length > 0 ? starved : undefined;
     const left = hasCapacity && (jobs.length > 0 || untriedOf(claims).length > 0);
     const claimed = jobs.length;
     const hasPage = inRound && next !== '';
     const more = deferred > 0 || cancelled.length > 0 || recovering > 0;
     if (left || more || (hasPage && this.rounds.isDue(now))) return { claimed, more: true };
-    // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
-    const nextAt = Math.min(
-      nextDueAt(active, now),
-      resumesAt ?? NEVER,
-      ready.length > 0 ? now + RECHECK_MS : NEVER,
-      inRound && !hasPage ? NEVER : this.rounds.nextAt,
-    );
+    const nextAt = Math.min(dueAt, inRound && !hasPage ? NEVER : this.rounds.nextAt);
     return { claimed, more: false, ...(nextAt === NEVER ? {} : { nextDueAt: nextAt }) };
   }
 
@@ -335,9 +331,13 @@ const AS_EXAMINED = [
   'probe',
 ] as const;
 
-function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
+/**
+ * When something may be due of the examined endpoints. Ready ones that were not claimed from lack
+ * capacity or are locked by another daemon.
+ */
+function dueAtOf({ active, ready, resumesAt }: Claim, now: Instant): Instant {
   const later = active.flatMap((endpoint) => readyAt(endpoint) ?? []).filter((at) => at > now);
-  return Math.min(...later, NEVER);
+  return Math.min(...later, resumesAt ?? NEVER, ready.length > 0 ? now + RECHECK_MS : NEVER);
 }
 
 function quotaOf(endpoint: ActiveEndpoint, share: number, now: Instant): Quota {
