@@ -10,7 +10,14 @@ import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';
 import { deliveries, pendingDeliveries } from '../tables.ts';
-import { activeEndpoints, endGone, planByIndex, queueAgain, sendFirst } from './queue.ts';
+import {
+  activeEndpoints,
+  endGone,
+  planByIndex,
+  queueAgain,
+  requestProbe,
+  sendFirst,
+} from './queue.ts';
 
 type Delivery = Row<typeof delivery>;
 type Detail = Row<typeof deliveryDetail>;
@@ -60,17 +67,18 @@ export function makeDeliveries({ db, peopleDb, clock, emit, wake }: DeliveriesDe
       const delivery = await getDelivery(id);
       if (delivery.bodyRemovedAt !== null)
         throw new Failure('conflict', 'the body of its event was removed, so nothing can be sent');
-      const retried = await peopleDb.begin(async (tx) => {
+      await peopleDb.begin(async (tx) => {
         const now = clock.now();
-        const isQueued = await retry(tx, id, now);
-        if (isQueued) await sendFirst(tx, delivery, now);
-        return isQueued;
+        await requestProbe(tx, delivery.endpointId, now);
+        if (!(await retry(tx, id, now)))
+          throw new Failure(
+            'conflict',
+            'the delivery is in flight, or its endpoint is not enabled',
+          );
+        await sendFirst(tx, delivery, now);
       });
-      if (retried) {
-        wake();
-        return getDelivery(id);
-      }
-      throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
+      wake();
+      return getDelivery(id);
     },
 
     /** Cancels an exhausted delivery. @throws Failure `not_found`, `conflict` */

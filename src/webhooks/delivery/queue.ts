@@ -2,6 +2,9 @@
  * SQL of the queue of pending deliveries. A claim and the examination of what is left are one
  * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which
  * says how it finds both.
+ *
+ * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, then `endpoints`,
+ * then deliveries, then the subjects of events that they emit.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
@@ -220,8 +223,18 @@ function jobsOf({ deliveries, endpoints, bodies }: ClaimRow, leaseUntil: Instant
 }
 
 /**
- * Makes a pending delivery the first of its endpoint, which is sent even while the endpoint is
- * paused: a person asked for it, and it is the probe of the endpoint.
+ * Lets the first delivery of a paused endpoint be sent. To be called before the delivery is queued,
+ * because it locks the endpoint's health.
+ */
+export async function requestProbe({ sql }: Tx, endpointId: string, now: Instant): Promise<void> {
+  await sql`
+    update tallyhook.endpoint_health set probe_requested = true
+    where endpoint_id = ${endpointId} and paused_until > ${isoText(now)}`;
+}
+
+/**
+ * Makes a pending delivery the first of its endpoint. After `requestProbe` it is sent even while the
+ * endpoint is paused.
  */
 export async function sendFirst(
   tx: Tx,
@@ -236,9 +249,6 @@ export async function sendFirst(
     from (select due_at from tallyhook.pending_deliveries
       where endpoint_id = ${uuidOf(endpointId)} order by due_at limit 1) f
     where d.id = tallyhook.delivery_id(${uuidOf(eventId)}::uuid, ${endpointId})`;
-  await sql`
-    update tallyhook.endpoint_health set probe_requested = true
-    where endpoint_id = ${endpointId} and paused_until > ${isoText(now)}`;
 }
 
 /**

@@ -23,7 +23,7 @@ import {
 import { exampleOfEvent } from '../../resources/delivery/event.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
-import { sendFirst } from '../delivery/queue.ts';
+import { requestProbe, sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { checkAuth, shownAuth } from './auth.ts';
@@ -299,6 +299,7 @@ async function enable(
 ): Promise<Endpoint> {
   const now = clock.now();
   return db.begin(async ({ orm }) => {
+    await store.lockHealth(orm, id);
     const row = existing(await store.lockEndpoint(orm, id));
     if (row.state === 'enabled') return endpointOf(row, encryption, now);
     const skipBefore = held === 'skip' ? now : row.skipBefore;
@@ -371,6 +372,7 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
     const source = { endpointId: id, url: row.url };
     const now = deps.clock.now();
+    await requestProbe(tx, id, now);
     const [event] = await deps.emit(tx, [testEvent(source, now)]);
     const { id: eventId } = must(event, 'test event');
     await sendFirst(tx, { endpointId: id, eventId }, now);

@@ -207,6 +207,12 @@ export async function endSkip(orm: Orm, id: string): Promise<void> {
   await orm.update(endpoints).set({ skipBefore: null }).where(eq(endpoints.id, id));
 }
 
+/** To be called before the endpoint is locked: results of attempts lock both in this order. */
+export async function lockHealth(orm: Orm, endpointId: string): Promise<void> {
+  const row = orm.select({ id: endpointHealth.endpointId }).from(endpointHealth);
+  await row.where(eq(endpointHealth.endpointId, endpointId)).for('update');
+}
+
 /** Resets failures and pause, as when it recovers; keeps `lastSuccessAt`. */
 export async function resetHealth(orm: Orm, endpointId: string, now: Instant): Promise<void> {
   const { lastSuccessAt: _, ...healthy } = HEALTHY;
