@@ -23,6 +23,7 @@ import {
 } from '../../endpoints/signing.ts';
 import type { ClaimedEndpoint, Job } from '../queue.ts';
 import type { WebhookRequest } from './attempt.ts';
+import { RecentlyUsed } from './recently-used.ts';
 import { makeRedaction } from './redaction.ts';
 import { remembered } from './remembered.ts';
 
@@ -67,7 +68,7 @@ export interface RequestBuilder {
     event: { id: string; body: Uint8Array },
     now: Instant,
   ): WebhookRequest;
-  /** How a token for the endpoint is got; the same object until the endpoint changes. */
+  /** How a token for the endpoint is got. */
   oauth2Of(endpoint: EncryptedEndpoint): OAuth2Settings | undefined;
   /** A message with the same headers and body. @throws Failure `decryption_failed` */
   message(
@@ -87,11 +88,10 @@ export function makeRequestBuilder(deps: {
   userAgent: string;
 }): RequestBuilder {
   const { encryption, wallClock, rules, userAgent } = deps;
-  const cache = new Map<string, DecryptedEndpoint>();
+  const cache = new RecentlyUsed<string, DecryptedEndpoint>(CACHED_MAX);
   const decrypted = (endpoint: EncryptedEndpoint): DecryptedEndpoint => {
     const cached = cache.get(endpoint.endpointId);
     if (cached && isSame(cached.source, endpoint)) return cached;
-    if (cache.size >= CACHED_MAX) cache.clear();
     const fresh = decrypt(endpoint, encryption, rules);
     cache.set(endpoint.endpointId, fresh);
     return fresh;
