@@ -1,11 +1,11 @@
 /**
  * Removes bodies of events, for people and by age. In the same commit deliveries that still wait
- * for one of them are cancelled: what was removed is sent to nobody. An attempt that has begun ends
- * as it ends, and is logged.
+ * for one of them are cancelled: what was removed is sent to nobody. A delivery in flight ends by its
+ * attempt; if that fails, the next claim finds no body and cancels it.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { findTombstone, readAged, removeBodies, type StoredEvent } from '../../outbox/outbox.ts';
@@ -98,7 +98,7 @@ export function typesByAge(ages: Record<string, number>): Map<number, string[]> 
 }
 
 /**
- * Cancels the pending deliveries of events, those in flight too; returns how many. It locks no
+ * Cancels the pending deliveries of events except those in flight; returns how many. It locks no
  * endpoint, so a claim at the same time may defer the next delivery of a subject for a minute.
  */
 export async function cancelOf(
@@ -118,6 +118,7 @@ export async function cancelOf(
           ${bound('fff-ffff-ffffffffffff')}::uuid[]) as e(id, first, last)
         join tallyhook.pending_deliveries c
           on c.id between e.first and e.last and c.event_id = e.id
+            and (c.lease_until is null or c.lease_until <= ${isoText(now)})
         order by c.id for update of c) c
       where d.id = c.id returning ${columnsOf(tx.sql, pendingDeliveries, 'd')}
     ), ended as (${endGone(tx, 'cancelled', now)})
