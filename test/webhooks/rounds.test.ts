@@ -87,6 +87,31 @@ it('The end of a round tells when the first of all its pages has something due',
   await forget('/later');
 });
 
+it('What is due of an endpoint stays known while other pages of a round are examined', async () => {
+  const { sql } = rig.database.db;
+  const { endpoint: first } = await rig.subscribe('/first');
+  rig.clock.advance(1);
+  const { endpoint: last } = await rig.subscribe('/last');
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  await sql`
+    update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${last.id}`;
+  await copy(first.id, 2 * PAGE - 2);
+  await rig.emit(walletEvent());
+  const now = rig.clock.now();
+  const own = [first, last].map(({ id }) => id.slice(3));
+  await sql`
+    update tallyhook.pending_deliveries
+    set due_at = case when endpoint_id = any(${own}::uuid[]) then ${isoText(now + 500)}::timestamptz
+      else ${isoText(now + 3_600_000)} end`;
+  for (const more of [true, false, true])
+    expect(await rig.webhooks.runOnce(now)).toMatchObject({ claimed: 0, more });
+  rig.clock.advance(500);
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 2 });
+  await rig.webhooks.drain(20_000);
+  await forget('/first');
+});
+
 it('Endpoints without capacity are known at the end of a round, whatever page they are on', () => {
   const rounds = new Rounds();
   const starved = (name: string) => [{ endpointId: name }] as ActiveEndpoint[];

@@ -46,7 +46,7 @@ const PULLED = 100;
 const RECOVERING_MAX = 10;
 /** Endpoints of a page of a round: a claim takes as long as its page, and others wait for it. */
 const PAGE_MAX = 100;
-/** Endpoints of which nothing is known to be due that a claim tries beside ready ones. */
+/** Healthy endpoints, of which nothing is known to be due, that a claim tries for ready ones. */
 const PERHAPS_MAX = 100;
 /** Endpoints from which deliveries were claimed since are examined between rounds. */
 const SERVED_MS = 60_000;
@@ -73,8 +73,10 @@ export class Dispatcher {
   private readonly sender: Sender;
   private readonly resultWriter: ResultWriter;
   private readonly rounds = new Rounds();
-  /** The last endpoint claimed from. */
+  /** The last ready endpoint with a quota, the last other one, and the last served one examined. */
   private lastServed = '';
+  private lastTried = '';
+  private lastExamined = '';
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
   /** Ready endpoints without capacity in the last pass; empty: the daemon itself had none. */
@@ -115,8 +117,8 @@ export class Dispatcher {
 
   /**
    * Ready endpoints, and those served lately, any of which may have got a delivery since: the first
-   * one after a pause is claimed without a search for it. Beside ready ones, which may be ready for
-   * days, some of them that take what they get.
+   * one after a pause is claimed without a search for it. If there are ready ones, which may lack
+   * capacity for days, some of the healthy others.
    */
   private candidates(now: Instant): Candidates {
     const known = [...this.examined.values()];
@@ -125,9 +127,9 @@ export class Dispatcher {
       const isUnknown = ready.length === 0 || endpoint.firstDueAt === null;
       return isUnknown && (mayReceiveAt(endpoint) ?? NEVER) <= now;
     });
-    if (ready.length === 0) return { ready: others, perhaps: [] };
+    if (ready.length === 0) return { ready, perhaps: others };
     const healthy = others.filter(({ consecutiveFailures }) => consecutiveFailures === 0);
-    return { ready, perhaps: roundRobin(healthy, this.lastServed, PERHAPS_MAX) };
+    return { ready, perhaps: roundRobin(healthy, this.lastTried, PERHAPS_MAX) };
   }
 
   private async claim(
@@ -138,35 +140,50 @@ export class Dispatcher {
   ): Promise<Claim> {
     const { db, settings } = this.deps;
     const served = this.sender.servedSince(now - SERVED_MS);
+    const examined = roundRobin(served, this.lastExamined, EXAMINED_MAX).map(idOf);
     const failing = this.resultWriter.failing();
     const isSettled = ({ endpointId }: ActiveEndpoint) => !failing.has(endpointId);
-    const first = this.quotasOf(ready.filter(isSettled), capacity, now);
-    const left = capacity - first.reduce((sum, { n }) => sum + n, 0);
-    const quotas = [...first, ...this.quotasOf(perhaps.filter(isSettled), left, now)];
+    const first = this.quotasOf(ready.filter(isSettled), capacity, this.lastServed, now);
+    const others = perhaps.filter(isSettled);
+    // Not beside those: they share the room of origins and pools.
+    const quotas = first.length > 0 ? first : this.quotasOf(others, capacity, this.lastTried, now);
+    const { after } = this.rounds;
     const claims = await db.single((q) =>
       claimDeliveries(q, {
         quotas,
-        served: inRound ? undefined : roundRobin(served, this.lastServed, EXAMINED_MAX).map(idOf),
-        after: this.rounds.after,
+        served: inRound ? undefined : examined,
+        after,
         limit: PAGE_MAX,
         now,
         leaseUntil: now + settings.send.deadlineMs + settings.leaseMarginMs,
       }),
     );
-    this.lastServed = first.at(-1)?.endpoint.endpointId ?? this.lastServed;
-    this.remember(claims.active, served.map(idOf));
+    const last = quotas.at(-1)?.endpoint.endpointId;
+    if (first.length > 0) this.lastServed = last ?? this.lastServed;
+    else this.lastTried = last ?? this.lastTried;
+    if (!inRound) this.lastExamined = examined.at(-1) ?? '';
+    const ofPage = new Set(examined);
+    const isExamined = inRound
+      ? (id: string) => id > after && (claims.next === '' || id <= claims.next)
+      : (id: string) => ofPage.has(id);
+    const used = usedUp(quotas, claims.jobs);
+    this.remember(claims.active, served.map(idOf), (id) => isExamined(id) || used.has(id));
     this.accept(claims.jobs, now);
     const tried = new Map(quotas.map(({ endpoint }) => [endpoint.endpointId, endpoint]));
     const nowReady = claims.active.filter((each) => isReady(each, now) && isSettled(each));
     return { ...claims, ready: nowReady, tried };
   }
 
-  private quotasOf(candidates: readonly ActiveEndpoint[], capacity: number, now: Instant): Quota[] {
-    const shares = this.sender.capacities(
-      roundRobin(candidates, this.lastServed, candidates.length),
-    );
+  /** @param cursor the last endpoint that had a quota */
+  private quotasOf(
+    candidates: readonly ActiveEndpoint[],
+    capacity: number,
+    cursor: string,
+    now: Instant,
+  ): Quota[] {
+    const shares = this.sender.capacities(roundRobin(candidates, cursor, candidates.length));
     const withCapacity = shares.filter(({ n }) => n > 0);
-    const chosen = roundRobin(withCapacity, this.lastServed, capacity);
+    const chosen = roundRobin(withCapacity, cursor, capacity);
     const each = shareEvenly(
       chosen.map(({ n }) => n),
       capacity,
@@ -178,12 +195,21 @@ export class Dispatcher {
     });
   }
 
-  /** Endpoints that are served keep their place: one without a pending delivery is not examined. */
-  private remember(active: readonly ActiveEndpoint[], served: readonly string[]): void {
+  /**
+   * Endpoints that are served keep their place: one without a pending delivery is not examined.
+   * @param hasNothing of what has no delivery unless it is among the active ones
+   */
+  private remember(
+    active: readonly ActiveEndpoint[],
+    served: readonly string[],
+    hasNothing: (endpointId: string) => boolean,
+  ): void {
     const known = served.flatMap((id) => this.examined.get(id) ?? []);
     this.examined.clear();
-    for (const endpoint of known)
-      this.examined.set(endpoint.endpointId, { ...endpoint, firstDueAt: null });
+    for (const endpoint of known) {
+      const firstDueAt = hasNothing(endpoint.endpointId) ? null : endpoint.firstDueAt;
+      this.examined.set(endpoint.endpointId, { ...endpoint, firstDueAt });
+    }
     for (const endpoint of active) this.examined.set(endpoint.endpointId, endpoint);
   }
 
@@ -320,6 +346,15 @@ function untriedOf({ ready, tried }: Claim): ActiveEndpoint[] {
     const before = tried.get(endpoint.endpointId);
     return before === undefined || AS_EXAMINED.some((key) => before[key] !== endpoint[key]);
   });
+}
+
+/** The endpoints of which fewer deliveries were claimed than their quotas. */
+function usedUp(quotas: readonly Quota[], jobs: readonly Job[]): Set<string> {
+  const claimed = Map.groupBy(jobs, ({ delivery }) => delivery.endpointId);
+  const without = quotas.filter(({ endpoint: { endpointId }, n }) => {
+    return (claimed.get(endpointId)?.length ?? 0) < n;
+  });
+  return new Set(without.map(({ endpoint }) => endpoint.endpointId));
 }
 
 /** What must be as it was examined for a claim. */
