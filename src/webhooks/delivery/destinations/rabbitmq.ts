@@ -59,7 +59,10 @@ async function openAt(
   };
   connection.on('error', end);
   connection.on('close', end);
-  const channel = await connection.createConfirmChannel();
+  const channel = await connection.createConfirmChannel().catch((error: unknown) => {
+    void connection.close().catch(() => {});
+    throw error;
+  });
   channel.on('error', end);
   channel.on('close', () => end());
   // It comes before the confirmation.
