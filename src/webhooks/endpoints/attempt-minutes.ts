@@ -116,8 +116,8 @@ export async function listAttemptActivity(
 /** Deletes some minutes before; returns how many. */
 export async function deleteAttemptMinutes({ sql }: Queryable, before: Instant): Promise<number> {
   const deleted = await sql`
-    delete from tallyhook.attempt_minutes where (endpoint_id, at) in (
-      select endpoint_id, at from tallyhook.attempt_minutes
+    delete from tallyhook.attempt_minutes where (endpoint_id, at, event_type) in (
+      select endpoint_id, at, event_type from tallyhook.attempt_minutes
       where at < ${isoText(before)} order by at limit ${DELETED_MAX})`;
   return deleted.count;
 }
