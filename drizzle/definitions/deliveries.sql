@@ -10,10 +10,11 @@ $$;
 -- No statement counts or scans a backlog: endpoints are found by one probe of an index each, and a claim reads the first
 -- rows of one in the order of `due_at`. Every row is found by an index, whatever the statistics of the tables say.
 --
--- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. The health row
--- of an endpoint is locked by a claim in order, by one under a rate and by one that a person asked for, which so are one
--- at a time. Other claims may run beside each other, since each of them takes only what no lease holds when it gets the
--- row. What a person asked for is claimed in spite of a pause: one delivery, the first that is due.
+-- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. Claims in order,
+-- under a rate, and for a delivery that a person asked for lock the health row of the endpoint, so that one of them runs
+-- at a time. Other claims may run beside each other, also those of probes by several daemons, since each of them takes
+-- only what no lease holds when it gets the row. What a person asked for is claimed in spite of a pause: one delivery, the
+-- first that is due.
 create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
   lease timestamptz, ordered_max int, deferred_until timestamptz)
 returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,

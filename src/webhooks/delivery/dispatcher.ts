@@ -79,7 +79,10 @@ export class Dispatcher {
   private lastExamined = '';
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
-  /** Ready endpoints without capacity in the last pass; empty: the daemon itself had none. */
+  /**
+   * Ready endpoints without capacity in the last pass, and on the pages of its round before it; empty
+   * when the daemon itself had no capacity.
+   */
   private starved: readonly ActiveEndpoint[] | undefined;
 
   constructor(deps: DispatcherDeps) {
