@@ -972,7 +972,7 @@ CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at, operation_id) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE INDEX endpoints_by_subscription ON tallyhook.endpoints USING btree (subscribed_at);
-CREATE INDEX endpoints_by_type ON tallyhook.endpoints USING gin (event_types) WHERE (deleted_at IS NULL);
+CREATE INDEX endpoints_by_type ON tallyhook.endpoints USING gin (event_types) WITH (fastupdate=off) WHERE (deleted_at IS NULL);
 CREATE INDEX endpoints_filtered ON tallyhook.endpoints USING btree (id) WHERE ((filter IS NOT NULL) AND (deleted_at IS NULL));
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX event_shapes_by_id ON tallyhook.event_shapes USING btree (id);
@@ -1671,7 +1671,7 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
-CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body 79298d3156d266cbf10f21ed1577a91f
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ddd5b497df706b318473c429ee3fd3d0
 CREATE OR REPLACE FUNCTION tallyhook.compare(v jsonb, plain jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 432cde8c8b0747111a638820b996803e
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d

@@ -123,7 +123,7 @@ begin
       'evt_' || d.event_id, d.event_type, d.subject, tallyhook.epoch_ms(d.queued_at), d.attempts, d.schedule_step,
       d.fence) order by d.due_at, d.id)
     into deliveries from unnest(claimed) d;
-    select json_object_agg('evt_' || c.event_id, tallyhook.event_body(e))
+    select json_agg(json_build_array('evt_' || e.id, tallyhook.event_body(e), e.subject))
     into bodies
     from (select distinct d.created_at, d.event_id from unnest(claimed) d) c
     -- Without a body, because it was removed or pruned, a delivery is cancelled.
@@ -132,11 +132,6 @@ begin
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
       'retrySchedule', p.retry_schedule, 'timeoutMs', p.timeout_ms, 'maxInFlight', p.max_in_flight,
       'encryptedDestination', p.encrypted_destination, 'encryptedAuth', p.encrypted_auth,
-      -- The keys of messages, by event.
-      'subjects', case when p.encrypted_destination is not null then (
-        select json_object_agg('evt_' || e.id, e.subject) from unnest(claimed) d
-        join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
-        where d.endpoint_id = c.endpoint_id) end,
       'ordered', p.ordering = 'subject', 'consecutiveFailures', h.consecutive_failures,
       'lastSuccessAt', tallyhook.epoch_ms(h.last_success_at), 'enabledAt', tallyhook.epoch_ms(p.state_at)))
     into endpoints

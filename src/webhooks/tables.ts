@@ -60,7 +60,10 @@ export const endpoints = tallyhook.table(
   (t) => [
     index('endpoints_filtered').on(t.id).where(sql`filter is not null and deleted_at is null`),
     // Each event finds its endpoints by its patterns (`emit_events`).
-    index('endpoints_by_type').using('gin', t.eventTypes).where(sql`deleted_at is null`),
+    index('endpoints_by_type')
+      .using('gin', t.eventTypes)
+      .with({ fastupdate: 'off' })
+      .where(sql`deleted_at is null`),
     index('endpoints_by_subscription').on(t.subscribedAt),
   ],
 );

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { makeNetwork } from '../../src/webhooks/delivery/destinations/network.ts';
 import { driver } from '../../src/webhooks/delivery/destinations/rabbitmq.ts';
 import { parseRanges } from '../../src/webhooks/endpoints/address.ts';
+import type { RabbitmqSettings } from '../../src/webhooks/endpoints/destination.ts';
 import { listen } from '../harness/listen.ts';
 import { until } from '../harness/until.ts';
 
@@ -65,12 +66,12 @@ it('A connection on which RabbitMQ opens no channel is closed', async () => {
   });
   const port = await listen(server);
   const network = makeNetwork({ allowHttp: true, allowed: parseRanges(['127.0.0.0/8']) });
-  const settings = {
+  const settings: RabbitmqSettings = {
     kind: 'rabbitmq',
     servers: [`127.0.0.1:${port}`],
     tls: false,
     routingKey: 'events',
-  } as const;
+  };
   await expect(driver.open(settings, network, 5_000)).rejects.toThrow('Expected');
   const ended = await until(async () => sockets[0]?.readableEnded || undefined, {
     deadlineMs: 5_000,

@@ -1,7 +1,7 @@
-/** What the builder of requests remembers of endpoints. */
+/** What is remembered of the secrets of endpoints. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { makeRequestBuilder } from '../../src/webhooks/delivery/http/request.ts';
+import { makeDecrypt } from '../../src/webhooks/delivery/http/request.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { parseRanges } from '../../src/webhooks/endpoints/address.ts';
 import { encryptAuth, encryptKeys } from '../../src/webhooks/endpoints/secrets.ts';
@@ -15,7 +15,7 @@ it('The TLS settings of an endpoint in use are one object, however many others t
   const random = seededRandom(1);
   const encryption = makeEncryption(new Uint8Array(32).fill(7), random);
   const keys = [makeKey('v1', 0, random)];
-  const requests = makeRequestBuilder({
+  const decrypt = makeDecrypt({
     encryption,
     wallClock: systemClock,
     rules: { allowHttp: true, allowed: parseRanges([]) },
@@ -32,7 +32,7 @@ it('The TLS settings of an endpoint in use are one object, however many others t
   });
   const event = { id: 'evt_1', body: Buffer.from('{}') };
   const used = endpoint('ep_used');
-  const tlsOf = (one: typeof used) => requests.build(one, event, 0).tls;
+  const tlsOf = (one: typeof used) => decrypt(one).request(event, 0).tls;
   const first = tlsOf(used);
   expect(first).toEqual({ ca: 'of this receiver' });
   const others = Array.from({ length: DECRYPTED_MAX + 10 }, (_, n) => endpoint(`ep_${n}`));

@@ -82,8 +82,6 @@ export interface ClaimedEndpoint {
   maxInFlight: number | null;
   encryptedDestination: string | null;
   encryptedAuth: string | null;
-  /** Of a broker: the subjects of the claimed events. */
-  subjects: Readonly<Record<string, string>> | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;
@@ -105,6 +103,8 @@ export interface ClaimedDelivery {
   fence: number;
   /** The same for all deliveries of an event. Null when the event has been pruned. */
   body: Buffer | null;
+  /** Of the event, whether or not its endpoint is in order. Null when the event has been pruned. */
+  eventSubject: string | null;
 }
 
 /** A claimed delivery with its endpoint as of the claim. */
@@ -209,14 +209,16 @@ type DeliveryArray = [
 function jobsOf({ deliveries, endpoints, bodies }: ClaimRow, leaseUntil: Instant): Job[] {
   const claimed = listIn<ClaimedEndpoint>(endpoints);
   const byEndpoint = new Map(claimed.map((endpoint) => [endpoint.endpointId, endpoint]));
-  const texts = Object.entries(JSON.parse(bodies ?? '{}') as Record<string, string>);
-  const byEvent = new Map(texts.map(([id, text]) => [id, Buffer.from(text)]));
+  const events = listIn<[id: string, body: string, subject: string]>(bodies);
+  const byEvent = new Map(
+    events.map(([id, text, eventSubject]) => [id, { body: Buffer.from(text), eventSubject }]),
+  );
   return listIn<DeliveryArray>(deliveries).flatMap((values) => {
     const [id, createdAt, endpointId, eventId, eventType, subject, queuedAt, ...counts] = values;
     const [attempts, scheduleStep, fence] = counts;
     const endpoint = byEndpoint.get(endpointId);
-    const body = byEvent.get(eventId) ?? null;
-    const event = { createdAt, endpointId, eventId, eventType, subject, body };
+    const stored = byEvent.get(eventId) ?? { body: null, eventSubject: null };
+    const event = { createdAt, endpointId, eventId, eventType, subject, ...stored };
     const delivery = { id, ...event, queuedAt, attempts, scheduleStep, fence };
     return endpoint ? [{ delivery, endpoint, leaseUntil }] : [];
   });
