@@ -44,20 +44,19 @@ revoke execute on function tallyhook.remove_bodies from public;
 --> statement-breakpoint
 grant execute on function tallyhook.remove_bodies to tallyhook_writer;
 --> statement-breakpoint
+-- The patterns that match a type of events, as `patternsOf` of ../../src/resources/delivery/events.ts has them. What
+-- subscribes has one of them, so an index finds the endpoints of an event: there may be ten thousand others.
+create or replace function tallyhook.patterns_of(type text) returns text[] language sql immutable parallel safe as $$
+  select array[type, split_part(type, '.', 1) || '.*', '*']
+$$;
+--> statement-breakpoint
 -- Whether an endpoint subscribes to an event. An `endpoint.test` goes to its own endpoint only; an endpoint receives no
 -- other event about itself.
 create or replace function tallyhook.is_subscribed(p tallyhook.endpoints, type text, subject text) returns boolean
 language sql immutable parallel safe as $$
   select p.deleted_at is null and case
     when type = 'endpoint.test' then subject = 'endpoint:' || p.id
-    else p.event_types && array['*', type, split_part(type, '.', 1) || '.*'] and subject <> 'endpoint:' || p.id end
-$$;
---> statement-breakpoint
--- The patterns of types one of which an endpoint has that subscribes to events of this type; null for `endpoint.test`,
--- which goes to its own endpoint, whatever that subscribes to. By them an index finds the endpoints of an event: there
--- may be ten thousand others.
-create or replace function tallyhook.patterns_of(type text) returns text[] language sql immutable parallel safe as $$
-  select case when type <> 'endpoint.test' then array['*', type, split_part(type, '.', 1) || '.*'] end
+    else p.event_types && tallyhook.patterns_of(type) and subject <> 'endpoint:' || p.id end
 $$;
 --> statement-breakpoint
 -- What stands at a path of a document. A list on the way counts as each of its objects, and one at the end as each of
@@ -295,7 +294,9 @@ begin
     select c.subject, coalesce(d.last_seq, 0) + c.added
     from counted c left join ended d on d.subject = c.subject where c.ended
   ), e as materialized (
-    select x.id, x.type, x.subject, x.occurred_at, x.shape, x.data, tallyhook.patterns_of(x.type) as patterns,
+    select x.id, x.type, x.subject, x.occurred_at, x.shape, x.data,
+      -- None of an `endpoint.test`, which goes to its own endpoint, whatever that subscribes to.
+      case when x.type <> 'endpoint.test' then tallyhook.patterns_of(x.type) end as patterns,
       coalesce(x.seq, s.last_seq + 1 - row_number() over (partition by x.subject order by x.n desc)) as seq
     from x left join numbered s on s.subject = x.subject
   ), unnumbered as (

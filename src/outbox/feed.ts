@@ -6,11 +6,12 @@ import type { Db, Queryable } from '../db/connect.ts';
 import { isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { idTime, isId, uuidOf } from '../kernel/ids.ts';
+import { patternsOf } from '../resources/delivery/events.ts';
 
 export interface FeedQuery {
   /** Of the previous page; empty for the oldest retained event. */
   cursor: string;
-  /** Exact types or `group.*`; empty for all. */
+  /** Exact types, `group.*` or `*`; empty for all. */
   types: readonly string[];
   limit: number;
 }
@@ -77,7 +78,7 @@ export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
 function filterFeed(page: FeedPage, { types, limit }: Omit<FeedQuery, 'cursor'>): FeedPage {
   const chosen = new Set(types);
   const fits = (type: string) =>
-    chosen.size === 0 || chosen.has(type) || chosen.has(`${type.split('.')[0]}.*`);
+    chosen.size === 0 || patternsOf(type).some((pattern) => chosen.has(pattern));
   const rows = page.rows.filter(({ type }) => fits(type)).slice(0, limit);
   return pageOf(rows, rows.length < limit, BigInt(page.cursor));
 }
@@ -128,8 +129,8 @@ export async function listFeed(
         cross join lateral (
           select v.type, tallyhook.event_body(v) as body from tallyhook.events v
           where v.recorded_at = x.at and v.id = x.id
-            and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
-              or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
+            and (${query.types.length === 0}
+              or tallyhook.patterns_of(v.type) && ${query.types as string[]}::text[])
           offset 0) e
         where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
           and f.first_seq >= coalesce((select max(p.first_seq) from tallyhook.numbered_events p

@@ -124,8 +124,8 @@ async function readFeedInto(
       cross join lateral unnest(f.ids, f.recorded_ats) with ordinality as x(id, at, n)
       cross join lateral (
         select v.subject from tallyhook.events v
-        where v.recorded_at = x.at and v.id = x.id and array['*', v.type,
-          split_part(v.type, '.', 1) || '.*'] && ${[...eventTypes]}::text[]
+        where v.recorded_at = x.at and v.id = x.id
+          and tallyhook.patterns_of(v.type) && ${[...eventTypes]}::text[]
         offset 0) e
       where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
         and f.first_seq + x.n - 1 <= ${upTo}::bigint

@@ -10,7 +10,7 @@ import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { findTombstone, readAged, removeBodies, type StoredEvent } from '../../outbox/outbox.ts';
 import type { removedBody } from '../../resources/delivery/event.ts';
-import { EVENT_TYPES } from '../../resources/delivery/events.ts';
+import { EVENT_TYPES, patternsOf } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
 import { pendingDeliveries } from '../tables.ts';
 import { endGone, makeNextDue, planByIndex } from './queue.ts';
@@ -87,11 +87,13 @@ export function makeRemoval({ db, peopleDb, clock, log, wake }: Deps) {
   };
 }
 
-/** The types that have each age. The exact type counts before its group, and both before all. */
+/** The types that have each age, by the most exact pattern that has one. */
 export function typesByAge(ages: Record<string, number>): Map<number, string[]> {
   const byAge = new Map<number, string[]>();
   for (const type of EVENT_TYPES) {
-    const days = ages[type] ?? ages[`${type.split('.')[0]}.*`] ?? ages['*'];
+    const days = patternsOf(type)
+      .map((pattern) => ages[pattern])
+      .find((age) => age !== undefined);
     if (days !== undefined) byAge.set(days, [...(byAge.get(days) ?? []), type]);
   }
   return byAge;

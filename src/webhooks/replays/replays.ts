@@ -303,8 +303,7 @@ function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
     from page e join tallyhook.endpoints p
       on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
     where e.shape <> ${REMOVED_SHAPE}
-      and (${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
-        && ${types}::text[])
+      and (${types.length === 0} or tallyhook.patterns_of(e.type) && ${types}::text[])
       and (p.filter is null or (
         select tallyhook.passes_filter(v, p.filter) from tallyhook.events v
         where v.recorded_at = e.recorded_at and v.id = e.id))`;
