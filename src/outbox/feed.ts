@@ -3,7 +3,7 @@
  * at its end.
  */
 import type { Db, Queryable } from '../db/connect.ts';
-import { isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
+import { HOUR_MS, isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { idTime, isId, uuidOf } from '../kernel/ids.ts';
 import { patternsOf } from '../resources/delivery/events.ts';
@@ -24,7 +24,7 @@ export interface FeedPage {
 }
 
 /** Bodies of a page, in bytes; the last one may exceed it. */
-const PAGE_BYTES_MAX = 4_194_304;
+export const PAGE_BYTES_MAX = 4_194_304;
 
 /** The cursor after which the newest `last` events follow, as far as they are retained. */
 export async function cursorBefore(db: Db, last: number): Promise<string> {
@@ -90,16 +90,20 @@ function pageOf(rows: FeedPage['rows'], complete: boolean, newest: bigint): Feed
 }
 
 /** Ids run ahead of a clock that stepped back, by no more than it is slewed. */
-export const AROUND_MS = 3_600_000;
+const AROUND_MS = HOUR_MS;
+
+/** Of the event `e` with this id, `evt_…`, which its time finds in few partitions. */
+export function isEvent({ sql }: Pick<Queryable, 'sql'>, id: string) {
+  const at = idTime(id);
+  return sql`e.id = ${uuidOf(id)}
+    and e.recorded_at between ${isoText(at - AROUND_MS)} and ${isoText(at + AROUND_MS)}`;
+}
 
 /** The body of an event as webhooks carry it; undefined when there is none, or it is pruned. */
 export async function findEvent(db: Db, id: string): Promise<string | undefined> {
   if (!isId('evt', id)) return undefined;
-  const at = idTime(id);
-  const [from, until] = [isoText(at - AROUND_MS), isoText(at + AROUND_MS)];
   const rows = await db.sql<{ body: string }[]>`
-    select tallyhook.event_body(events) as body from tallyhook.events
-    where id = ${uuidOf(id)} and recorded_at between ${from} and ${until}`;
+    select tallyhook.event_body(e) as body from tallyhook.events e where ${isEvent(db, id)}`;
   return rows[0]?.body;
 }
 
@@ -140,7 +144,8 @@ export async function listFeed(
     order by seq`;
 }
 
-const REREAD_MS = 1_000;
+/** What another daemon numbers wakes no one here, nor what another worker acknowledges. */
+export const REREAD_MS = 1_000;
 const LIMIT_MAX = 500;
 /** Readers that catch up have many cursors; beyond this bound they read for themselves. */
 const CURSORS_MAX = 16;

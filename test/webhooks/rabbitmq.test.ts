@@ -1,4 +1,4 @@
-/** Connections to RabbitMQ that come to nothing, by a server that speaks as much of AMQP as that. */
+/** A connection that RabbitMQ does not use, by a server that speaks as much of AMQP as that. */
 import { createServer, type Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { makeNetwork } from '../../src/webhooks/delivery/destinations/network.ts';

@@ -7,7 +7,7 @@ import type { Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { WINDOW_MAX } from '../../resources/delivery/consumer.ts';
-import { feedBounds } from '../feed.ts';
+import { feedBounds, PAGE_BYTES_MAX } from '../feed.ts';
 
 /** What a pull hands out. */
 export interface Pulled {
@@ -25,8 +25,6 @@ interface Consumer {
   readTo: bigint;
 }
 
-/** Bodies of one pull, in bytes; the last one may exceed it. */
-const PULL_BYTES_MAX = 4_194_304;
 /** Numbers of the feed that one transaction reads. */
 const READ_MAX = 4_000n;
 
@@ -89,9 +87,14 @@ async function dropPruned({ sql }: Tx, id: string, first: bigint): Promise<void>
     where id = ${id} and exists (select from pruned)`;
 }
 
+/** Of an event `w` of the window: no worker has it. */
+export function hasNoLease({ sql }: Pick<Tx, 'sql'>, now: Instant) {
+  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)})`;
+}
+
 /** Of an event `w` of the window: no worker has it, or another one of its subject. */
 function isFree({ sql }: Pick<Tx, 'sql'>, id: string, now: Instant) {
-  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)}) and w.subject not in (
+  return sql`${hasNoLease({ sql }, now)} and w.subject not in (
     select b.subject from tallyhook.consumed_events b
     where b.consumer_id = ${id} and b.lease_until > ${isoText(now)})`;
 }
@@ -168,7 +171,7 @@ async function handOut(
       update tallyhook.consumed_events w
       set handed_out = w.handed_out + 1, lease_until = ${isoText(redeliverAt)}
       from bodies b where w.consumer_id = ${id} and w.seq = b.seq
-        and b.bytes - octet_length(b.body) < ${PULL_BYTES_MAX}
+        and b.bytes - octet_length(b.body) < ${PAGE_BYTES_MAX}
       returning w.seq, w.handed_out, b.body
     )
     select seq, handed_out, body from taken order by seq`;

@@ -12,7 +12,9 @@ import { exhaustedEvent } from '../endpoints/events.ts';
 import { deliveries, pendingDeliveries } from '../tables.ts';
 import {
   activeEndpoints,
+  deliveryIdsOf,
   endGone,
+  isUnclaimed,
   planByIndex,
   queueAgain,
   requestProbe,
@@ -120,7 +122,7 @@ async function retry(tx: Tx, id: string, now: Instant): Promise<boolean> {
       queued_at = ${isoText(now)}, schedule_step = 0, lease_until = null
     from tallyhook.endpoints p
     where d.id = ${uuidOf(id)} and ${isReady}
-      and (d.lease_until is null or d.lease_until <= ${isoText(now)})
+      and ${isUnclaimed(tx, now)}
     returning d.id`;
   if (pending.length > 0) return true;
   const ended = await sql`
@@ -176,15 +178,13 @@ export async function listDeliveries(
 ): Promise<Delivery[]> {
   const { sql } = db;
   const { endpointId, eventId, eventType, state, since, until } = filter;
-  // Delivery ids begin with the time in their event's id, so a range finds those of one event.
-  const time = eventId?.slice(4, 18);
+  const [first, last] = eventId ? deliveryIdsOf(uuidOf(eventId)) : [];
   // A range, and its order: else the planner may walk over all deliveries to find those of one.
   const endpoint = endpointId && uuidOf(endpointId);
-  const [first, last] = ['000-0000-000000000000', 'fff-ffff-ffffffffffff'];
   const page = sql`
     ${before ? sql`and d.id < ${uuidOf(before)}` : sql``}
     ${endpoint ? sql`and d.endpoint_id between ${endpoint} and ${endpoint}` : sql``}
-    ${time ? sql`and d.id between ${`${time}7${first}`} and ${`${time}7${last}`}` : sql``}
+    ${first && last ? sql`and d.id between ${first} and ${last}` : sql``}
     ${eventId ? sql`and event_id = ${uuidOf(eventId)}` : sql``}
     ${eventType ? sql`and event_type = ${eventType}` : sql``}
     ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}

@@ -22,7 +22,7 @@ import {
   type Quota,
 } from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
-import { Rounds } from './rounds.ts';
+import { NEVER, Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
@@ -52,7 +52,6 @@ const PERHAPS_MAX = 100;
 const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
-const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
 
 interface Candidates {
@@ -80,7 +79,7 @@ export class Dispatcher {
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
   /**
-   * Ready endpoints without capacity in the last pass, and on the pages of its round before it; empty
+   * Ready endpoints without capacity in the last pass, and on the earlier pages of its round; empty
    * when the daemon itself had no capacity.
    */
   private starved: readonly ActiveEndpoint[] | undefined;

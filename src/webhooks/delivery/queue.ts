@@ -3,12 +3,12 @@
  * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which
  * says how it finds both.
  *
- * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, then `endpoints`,
- * then deliveries, then the subjects of events that they emit.
+ * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, `endpoints`,
+ * deliveries, and then the subjects of events that they emit.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { FIRST_UUID, uuidOf } from '../../kernel/ids.ts';
 import { pendingDeliveries } from '../tables.ts';
 
@@ -68,6 +68,20 @@ export async function planByIndex({ sql }: Tx): Promise<void> {
     select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
       set_config('enable_sort', 'off', true)`;
+}
+
+/** Of a delivery `d`: no daemon sends it. */
+export function isUnclaimed({ sql }: Pick<Queryable, 'sql'>, now: Instant) {
+  return sql`(d.lease_until is null or d.lease_until <= ${isoText(now)})`;
+}
+
+/**
+ * The first and the last id that deliveries of an event may have, by its UUID: they begin with the
+ * time in it.
+ */
+export function deliveryIdsOf(event: string): [first: string, last: string] {
+  const time = `${event.slice(0, 14)}7`;
+  return [`${time}000-0000-000000000000`, `${time}fff-ffff-ffffffffffff`];
 }
 
 export interface ClaimedEndpoint {
@@ -177,7 +191,7 @@ function quotaRow({ endpoint, n, rateUntil }: Quota) {
     probe,
     failures: consecutiveFailures,
     rate_per_s: ratePerS,
-    rate_used_until: rateUsedUntil === null ? null : isoText(rateUsedUntil),
+    rate_used_until: isoTextOrNull(rateUsedUntil),
     rate_until: rateUntil?.map(isoText) ?? null,
   };
 }
@@ -235,8 +249,8 @@ export async function requestProbe({ sql }: Tx, endpointId: string, now: Instant
 }
 
 /**
- * Makes a pending delivery the first of its endpoint. After `requestProbe` it is sent even while the
- * endpoint is paused.
+ * Makes a pending delivery the first of its endpoint. After `requestProbe` it is sent even while
+ * the endpoint is paused.
  */
 export async function sendFirst(
   tx: Tx,

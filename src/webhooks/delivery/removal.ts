@@ -1,11 +1,11 @@
 /**
  * Removes bodies of events, for people and by age. In the same commit deliveries that still wait
- * for one of them are cancelled: what was removed is sent to nobody. A delivery in flight ends by its
- * attempt; if that fails, the next claim finds no body and cancels it.
+ * for one of them are cancelled: what was removed is sent to nobody. A delivery in flight ends by
+ * its attempt; if that fails, the next claim finds no body and cancels it.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { type Clock, DAY_MS, type Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { findTombstone, readAged, removeBodies, type StoredEvent } from '../../outbox/outbox.ts';
@@ -13,7 +13,7 @@ import type { removedBody } from '../../resources/delivery/event.ts';
 import { EVENT_TYPES, patternsOf } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
 import { pendingDeliveries } from '../tables.ts';
-import { endGone, makeNextDue, planByIndex } from './queue.ts';
+import { deliveryIdsOf, endGone, isUnclaimed, makeNextDue, planByIndex } from './queue.ts';
 
 export type Removal = ReturnType<typeof makeRemoval>;
 
@@ -26,7 +26,6 @@ interface Deps {
   wake: () => void;
 }
 
-const DAY_MS = 86_400_000;
 /** Events that one transaction examines. */
 const PAGE = 1_000;
 
@@ -110,18 +109,16 @@ export async function cancelOf(
 ): Promise<number> {
   if (events.length === 0) return 0;
   const ids = events.map(({ id }) => id);
-  // Delivery ids begin with the time in their event's id, so a range finds those of one event.
-  const bound = (end: string) => ids.map((id) => `${id.slice(0, 14)}7${end}`);
+  const ranges = ids.map(deliveryIdsOf);
   const cancelled = await tx.sql<{ endpointId: string; subject: string | null }[]>`
     with gone as (
       delete from tallyhook.pending_deliveries d using (
-        select c.id
-        from unnest(${ids}::uuid[], ${bound('000-0000-000000000000')}::uuid[],
-          ${bound('fff-ffff-ffffffffffff')}::uuid[]) as e(id, first, last)
-        join tallyhook.pending_deliveries c
-          on c.id between e.first and e.last and c.event_id = e.id
-            and (c.lease_until is null or c.lease_until <= ${isoText(now)})
-        order by c.id for update of c) c
+        select d.id
+        from unnest(${ids}::uuid[], ${ranges.map(([first]) => first)}::uuid[],
+          ${ranges.map(([, last]) => last)}::uuid[]) as e(id, first, last)
+        join tallyhook.pending_deliveries d
+          on d.id between e.first and e.last and d.event_id = e.id and ${isUnclaimed(tx, now)}
+        order by d.id for update of d) c
       where d.id = c.id returning ${columnsOf(tx.sql, pendingDeliveries, 'd')}
     ), ended as (${endGone(tx, 'cancelled', now)})
     select 'ep_' || endpoint_id as endpoint_id, subject from gone`;

@@ -13,7 +13,8 @@ const RESTING_FEW = 100;
 const APART_MS = 0.1;
 /** Endpoints without capacity that a round remembers: capacity for one of them is enough. */
 const STARVED_MAX = 1_000;
-const NEVER = Number.POSITIVE_INFINITY;
+/** After every instant. */
+export const NEVER = Number.POSITIVE_INFINITY;
 
 /** What a pass leaves to later ones. */
 export interface Left {

@@ -298,8 +298,9 @@ async function enable(
   held: HeldChoice,
 ): Promise<Endpoint> {
   const now = clock.now();
-  return db.begin(async ({ orm }) => {
-    await store.lockHealth(orm, id);
+  return db.begin(async (tx) => {
+    const { orm } = tx;
+    await store.lockHealths(tx, [id]);
     const row = existing(await store.lockEndpoint(orm, id));
     if (row.state === 'enabled') return endpointOf(row, encryption, now);
     const skipBefore = held === 'skip' ? now : row.skipBefore;

@@ -1,4 +1,4 @@
-/** A map of at most so many entries: a new one displaces the one that was used least lately. Pure. */
+/** A map of at most so many entries: a new one displaces the one used least lately. Pure. */
 export class RecentlyUsed<K, V> {
   /** The last of them is the one that was used last. */
   private readonly entries = new Map<K, V>();
