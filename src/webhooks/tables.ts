@@ -193,7 +193,7 @@ export const attemptMinutes = tallyhook.table(
     /** Of all of them together, and of the slowest. */
     durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
     slowestMs: integer('slowest_ms').notNull(),
-    /** How many took how long: see `figures.ts`. */
+    /** How many took how long: see `figures/figures.ts`. */
     latencies: integer().array().notNull(),
   },
   (t) => [

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { makeNetwork } from '../../src/webhooks/delivery/destinations/network.ts';
 import { driver } from '../../src/webhooks/delivery/destinations/rabbitmq.ts';
 import { parseRanges } from '../../src/webhooks/endpoints/address.ts';
-import type { RabbitmqSettings } from '../../src/webhooks/endpoints/destination.ts';
+import type { RabbitmqSettings } from '../../src/webhooks/endpoints/destination/destination.ts';
 import { listen } from '../harness/listen.ts';
 import { until } from '../harness/until.ts';
 

@@ -300,7 +300,7 @@ interface DeliveryUpdate {
 
 /**
  * A first attempt that delivers within so long of the event is stored in its delivery; others are
- * rows. So what is in deliveries is found by the time in their ids (endpoints/attempt-minutes.ts).
+ * rows. So what is in deliveries is found by the time in their ids (figures/attempt-minutes.ts).
  */
 export const SOON_MS = 60_000;
 

@@ -26,11 +26,11 @@ import type { Row } from '../../resources/resource.ts';
 import { requestProbe, sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { checkAuth, shownAuth } from './auth.ts';
+import { checkAuth, shownAuth } from './destination/auth.ts';
+import { missingPackages } from './destination/packages.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { checkFilter } from './filter.ts';
 import { HEALTHY } from './health.ts';
-import { missingPackages } from './packages.ts';
 import {
   decryptAuth,
   decryptHeaders,

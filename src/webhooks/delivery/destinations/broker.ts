@@ -6,7 +6,7 @@
 import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
 import { BROKER_FAULTS } from '../../../resources/delivery/destination.ts';
-import type { DestinationSettings } from '../../endpoints/destination.ts';
+import type { DestinationSettings } from '../../endpoints/destination/destination.ts';
 import { type AttemptResponse, errorCodeOf, notSent } from '../http/attempt.ts';
 import type { Decrypt } from '../http/request.ts';
 import type { Destination } from './destination.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { type DestinationKind, kindOf } from '../../../resources/delivery/destination.ts';
 import type { Encryption } from '../../encryption.ts';
 import type { UrlRules } from '../../endpoints/address.ts';
-import { isMissing } from '../../endpoints/packages.ts';
+import { isMissing } from '../../endpoints/destination/packages.ts';
 import type { WebhookSettings } from '../../settings.ts';
 import { makeAttemptClient } from '../http/attempt.ts';
 import { makeDecrypt } from '../http/request.ts';

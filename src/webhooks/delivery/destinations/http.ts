@@ -4,7 +4,7 @@
  * is replaced, and the request repeated once in the same attempt, unless the token was new.
  */
 import { monotonicMs } from '../../../kernel/clock.ts';
-import type { OAuth2Settings } from '../../endpoints/auth.ts';
+import type { OAuth2Settings } from '../../endpoints/destination/auth.ts';
 import {
   type AttemptClient,
   type AttemptResponse,

@@ -3,7 +3,11 @@
  * one that no queue takes is returned, and is a failure.
  */
 import { connect } from 'amqplib';
-import { placeFor, type RabbitmqSettings, serverOf } from '../../endpoints/destination.ts';
+import {
+  placeFor,
+  type RabbitmqSettings,
+  serverOf,
+} from '../../endpoints/destination/destination.ts';
 import { type BrokerDriver, firstOf, type Link } from './link.ts';
 import type { Network } from './network.ts';
 

@@ -6,7 +6,7 @@
 import { AwsV4Signer } from 'aws4fetch';
 import type { Clock } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import { regionOf, type SqsSettings } from '../../endpoints/destination.ts';
+import { regionOf, type SqsSettings } from '../../endpoints/destination/destination.ts';
 import type { AttemptClient, WebhookRequest } from '../http/attempt.ts';
 import type { Decrypt, Message } from '../http/request.ts';
 import type { Destination } from './destination.ts';

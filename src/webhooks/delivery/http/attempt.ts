@@ -9,7 +9,7 @@ import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
-import type { TlsSettings } from '../../endpoints/auth.ts';
+import type { TlsSettings } from '../../endpoints/destination/auth.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { makeConnector, type ProxyUse } from './connector.ts';
 import { RecentlyUsed } from './recently-used.ts';

@@ -6,8 +6,8 @@ import type { Clock, Instant } from '../../../kernel/clock.ts';
 import { must } from '../../../kernel/errors.ts';
 import type { Encryption } from '../../encryption.ts';
 import { type UrlRules, validateUrl } from '../../endpoints/address.ts';
-import { type OAuth2Settings, secretsOfAuth } from '../../endpoints/auth.ts';
-import { type DestinationSettings, secretsIn } from '../../endpoints/destination.ts';
+import { type OAuth2Settings, secretsOfAuth } from '../../endpoints/destination/auth.ts';
+import { type DestinationSettings, secretsIn } from '../../endpoints/destination/destination.ts';
 import {
   decryptAuth,
   decryptDestination,

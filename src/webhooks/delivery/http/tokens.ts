@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Instant } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import type { OAuth2Settings } from '../../endpoints/auth.ts';
+import type { OAuth2Settings } from '../../endpoints/destination/auth.ts';
 import { type AttemptClient, type AttemptResponse, notSent } from './attempt.ts';
 import { RecentlyUsed } from './recently-used.ts';
 import { makeRedaction } from './redaction.ts';
