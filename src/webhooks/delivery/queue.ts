@@ -3,8 +3,8 @@
  * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which
  * says how it finds both.
  *
- * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, `endpoints`,
- * deliveries, and then the subjects of events that they emit.
+ * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, deliveries,
+ * `endpoints`, and then the subjects of events that they emit.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';

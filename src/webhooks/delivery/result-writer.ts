@@ -213,6 +213,11 @@ export class ResultWriter {
     const ids = [...new Set(sends.map(({ job }) => job.delivery.endpointId))];
     const endpoints = await lockHealths(tx, ids);
     const changed = await storeResults(tx, updatesOf(sends), now);
+    const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
+      return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
+    });
+    const blockers = unblocking.map(({ job }) => job.delivery);
+    await makeNextDue(tx, blockers, now);
     const drafts: EventDraft[] = [];
     const saved = new Map<string, HealthUpdate>();
     for (const [endpointId, before] of endpoints) {
@@ -230,11 +235,6 @@ export class ResultWriter {
       drafts.push(...exhausted.flatMap(({ job }) => exhaustedDraftOf(job, now)));
     }
     await saveHealths(tx, saved, now);
-    const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
-      return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
-    });
-    const blockers = unblocking.map(({ job }) => job.delivery);
-    await makeNextDue(tx, blockers, now);
     await emit(tx, drafts);
   }
 }
