@@ -7,7 +7,7 @@ $$;
 -- without them a page of all with pending deliveries. One round trip, and a commit that does not wait for the disk: a
 -- claim that is lost in a crash of the database is made again, and the delivery repeats with the same id.
 --
--- No statement counts or scans a backlog: endpoints are found by one probe of an index each, and a claim reads the first
+-- No statement counts or scans a backlog: endpoints are found by a few probes of indexes each, and a claim reads the first
 -- rows of one in the order of `due_at`. Every row is found by an index, whatever the statistics of the tables say.
 --
 -- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. Claims in order,
