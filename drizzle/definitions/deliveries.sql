@@ -7,13 +7,14 @@ $$;
 -- without them a page of all with pending deliveries. One round trip, and a commit that does not wait for the disk: a
 -- claim that is lost in a crash of the database is made again, and the delivery repeats with the same id.
 --
--- No statement counts or scans a backlog: endpoints are found by one probe of an index each, and a claim reads the first
+-- No statement counts or scans a backlog: endpoints are found by a few probes of indexes each, and a claim reads the first
 -- rows of one in the order of `due_at`. Every row is found by an index, whatever the statistics of the tables say.
 --
--- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. The health row
--- of an endpoint is locked by a claim in order, by one under a rate and by one that a person asked for, which so are one
--- at a time. Other claims may run beside each other, since each of them takes only what no lease holds when it gets the
--- row. What a person asked for is claimed in spite of a pause: one delivery, the first that is due.
+-- A quota holds while its endpoint is as the daemon last saw it; else the daemon sees it in the answer. Claims in order,
+-- under a rate, and for a delivery that a person asked for lock the health row of the endpoint, so that one of them runs
+-- at a time. Other claims may run beside each other, also those of probes by several daemons, since each of them takes
+-- only what no lease holds when it gets the row. What a person asked for is claimed in spite of a pause: one delivery, the
+-- first that is due.
 create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
   lease timestamptz, ordered_max int, deferred_until timestamptz)
 returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,
@@ -122,7 +123,7 @@ begin
       'evt_' || d.event_id, d.event_type, d.subject, tallyhook.epoch_ms(d.queued_at), d.attempts, d.schedule_step,
       d.fence) order by d.due_at, d.id)
     into deliveries from unnest(claimed) d;
-    select json_object_agg('evt_' || c.event_id, tallyhook.event_body(e))
+    select json_agg(json_build_array('evt_' || e.id, tallyhook.event_body(e), e.subject))
     into bodies
     from (select distinct d.created_at, d.event_id from unnest(claimed) d) c
     -- Without a body, because it was removed or pruned, a delivery is cancelled.
@@ -131,11 +132,6 @@ begin
       'encryptedSecrets', p.encrypted_secrets, 'encryptedHeaders', p.encrypted_headers,
       'retrySchedule', p.retry_schedule, 'timeoutMs', p.timeout_ms, 'maxInFlight', p.max_in_flight,
       'encryptedDestination', p.encrypted_destination, 'encryptedAuth', p.encrypted_auth,
-      -- The keys of messages, by event.
-      'subjects', case when p.encrypted_destination is not null then (
-        select json_object_agg('evt_' || e.id, e.subject) from unnest(claimed) d
-        join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
-        where d.endpoint_id = c.endpoint_id) end,
       'ordered', p.ordering = 'subject', 'consecutiveFailures', h.consecutive_failures,
       'lastSuccessAt', tallyhook.epoch_ms(h.last_success_at), 'enabledAt', tallyhook.epoch_ms(p.state_at)))
     into endpoints

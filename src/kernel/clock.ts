@@ -12,6 +12,10 @@ export interface Clock {
   now(): Instant;
 }
 
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
 export const systemClock: Clock = { now: () => Date.now() };
 
 /** What a machine counts, in milliseconds. */
@@ -83,6 +87,10 @@ export const monotonicMs = machineCount.ms;
 /** RFC 3339 text in UTC, with milliseconds. */
 export function isoText(at: Instant): string {
   return new Date(at).toISOString();
+}
+
+export function isoTextOrNull(at: Instant | null): string | null {
+  return at === null ? null : isoText(at);
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;

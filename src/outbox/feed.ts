@@ -3,14 +3,15 @@
  * at its end.
  */
 import type { Db, Queryable } from '../db/connect.ts';
-import { isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
+import { HOUR_MS, isoText, monotonicMs, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { idTime, isId, uuidOf } from '../kernel/ids.ts';
+import { patternsOf } from '../resources/delivery/events.ts';
 
 export interface FeedQuery {
   /** Of the previous page; empty for the oldest retained event. */
   cursor: string;
-  /** Exact types or `group.*`; empty for all. */
+  /** Exact types, `group.*` or `*`; empty for all. */
   types: readonly string[];
   limit: number;
 }
@@ -23,7 +24,7 @@ export interface FeedPage {
 }
 
 /** Bodies of a page, in bytes; the last one may exceed it. */
-const PAGE_BYTES_MAX = 4_194_304;
+export const PAGE_BYTES_MAX = 4_194_304;
 
 /** The cursor after which the newest `last` events follow, as far as they are retained. */
 export async function cursorBefore(db: Db, last: number): Promise<string> {
@@ -77,7 +78,7 @@ export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
 function filterFeed(page: FeedPage, { types, limit }: Omit<FeedQuery, 'cursor'>): FeedPage {
   const chosen = new Set(types);
   const fits = (type: string) =>
-    chosen.size === 0 || chosen.has(type) || chosen.has(`${type.split('.')[0]}.*`);
+    chosen.size === 0 || patternsOf(type).some((pattern) => chosen.has(pattern));
   const rows = page.rows.filter(({ type }) => fits(type)).slice(0, limit);
   return pageOf(rows, rows.length < limit, BigInt(page.cursor));
 }
@@ -89,16 +90,20 @@ function pageOf(rows: FeedPage['rows'], complete: boolean, newest: bigint): Feed
 }
 
 /** Ids run ahead of a clock that stepped back, by no more than it is slewed. */
-export const AROUND_MS = 3_600_000;
+const AROUND_MS = HOUR_MS;
+
+/** Of the event `e` with this id, `evt_…`, which its time finds in few partitions. */
+export function isEvent({ sql }: Pick<Queryable, 'sql'>, id: string) {
+  const at = idTime(id);
+  return sql`e.id = ${uuidOf(id)}
+    and e.recorded_at between ${isoText(at - AROUND_MS)} and ${isoText(at + AROUND_MS)}`;
+}
 
 /** The body of an event as webhooks carry it; undefined when there is none, or it is pruned. */
 export async function findEvent(db: Db, id: string): Promise<string | undefined> {
   if (!isId('evt', id)) return undefined;
-  const at = idTime(id);
-  const [from, until] = [isoText(at - AROUND_MS), isoText(at + AROUND_MS)];
   const rows = await db.sql<{ body: string }[]>`
-    select tallyhook.event_body(events) as body from tallyhook.events
-    where id = ${uuidOf(id)} and recorded_at between ${from} and ${until}`;
+    select tallyhook.event_body(e) as body from tallyhook.events e where ${isEvent(db, id)}`;
   return rows[0]?.body;
 }
 
@@ -128,8 +133,8 @@ export async function listFeed(
         cross join lateral (
           select v.type, tallyhook.event_body(v) as body from tallyhook.events v
           where v.recorded_at = x.at and v.id = x.id
-            and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
-              or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
+            and (${query.types.length === 0}
+              or tallyhook.patterns_of(v.type) && ${query.types as string[]}::text[])
           offset 0) e
         where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
           and f.first_seq >= coalesce((select max(p.first_seq) from tallyhook.numbered_events p
@@ -139,7 +144,8 @@ export async function listFeed(
     order by seq`;
 }
 
-const REREAD_MS = 1_000;
+/** What another daemon numbers wakes no one here, nor what another worker acknowledges. */
+export const REREAD_MS = 1_000;
 const LIMIT_MAX = 500;
 /** Readers that catch up have many cursors; beyond this bound they read for themselves. */
 const CURSORS_MAX = 16;

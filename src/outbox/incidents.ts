@@ -6,7 +6,7 @@ import type { Db, Tx } from '../db/connect.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { EventType } from '../resources/delivery/events.ts';
-import { feedBounds, listFeed } from './feed.ts';
+import { feedBounds, listFeed, PAGE_BYTES_MAX } from './feed.ts';
 
 const INCIDENTS: Partial<Record<EventType, 'info' | 'warn' | 'error'>> = {
   'operation.unknown': 'warn',
@@ -66,7 +66,6 @@ const LOGGED = new Set([
 ]);
 const READER = 'incidents';
 const LIMIT = 500;
-const BYTES_MAX = 4_194_304;
 
 /** Logs the incidents since the last call of any daemon; returns true when there may be more. */
 export async function logIncidents(db: Db, log: Log): Promise<boolean> {
@@ -76,7 +75,7 @@ export async function logIncidents(db: Db, log: Log): Promise<boolean> {
     if (after === undefined) return false;
     const { newest } = await feedBounds(tx);
     if (newest <= after) return false;
-    const query = { after, upTo: newest, types, limit: LIMIT, bytesMax: BYTES_MAX };
+    const query = { after, upTo: newest, types, limit: LIMIT, bytesMax: PAGE_BYTES_MAX };
     const rows = await listFeed(tx, query);
     for (const { type, body } of rows)
       log[INCIDENTS[type as EventType] ?? 'info'](fieldsOf(parseJson(body)), type);

@@ -5,8 +5,8 @@
  */
 import type { Queryable, Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { FIRST_UUID, idTime, isId, uuidOf } from '../kernel/ids.ts';
-import { AROUND_MS } from './feed.ts';
+import { FIRST_UUID, isId } from '../kernel/ids.ts';
+import { isEvent } from './feed.ts';
 
 /** The shape of the data of an event without its body. */
 export const REMOVED_SHAPE = -1;
@@ -31,13 +31,11 @@ export async function findTombstone(
   id: string,
 ): Promise<Tombstone | undefined> {
   if (!isId('evt', id)) return undefined;
-  const at = idTime(id);
   const isRemoved = sql`e.shape = ${REMOVED_SHAPE}`;
   const rows = await sql<Tombstone[]>`
     select e.id, e.type, e.recorded_at, ${removedAtOf({ sql })} as removed_at,
       case when ${isRemoved} then split_part(e.data, chr(10), 2)::json #>> '{}' end as sha256
-    from tallyhook.events e where e.id = ${uuidOf(id)}
-      and e.recorded_at between ${isoText(at - AROUND_MS)} and ${isoText(at + AROUND_MS)}`;
+    from tallyhook.events e where ${isEvent({ sql }, id)}`;
   return rows[0];
 }
 

@@ -1,13 +1,11 @@
 /** The settings of webhooks. The config file sets some; the rest have the defaults below. */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../kernel/clock.ts';
 import type { RetryPolicy } from './delivery/attempt-result.ts';
 import type { SendLimits } from './delivery/http/attempt.ts';
 import type { ProxyUse } from './delivery/http/connector.ts';
 import type { HealthPolicy } from './endpoints/health.ts';
 
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+const SECOND_MS = 1_000;
 
 export interface WebhookSettings {
   retry: RetryPolicy;
@@ -47,22 +45,27 @@ export interface WebhookSettings {
 /** The schedule that Standard Webhooks recommends: ten attempts over 75 hours. */
 const SCHEDULE_MS = [
   0,
-  5 * SECOND,
-  5 * MINUTE,
-  30 * MINUTE,
-  2 * HOUR,
-  5 * HOUR,
-  10 * HOUR,
-  14 * HOUR,
-  20 * HOUR,
-  24 * HOUR,
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
 ];
 
 export const defaults: WebhookSettings = {
-  retry: { scheduleMs: SCHEDULE_MS, jitter: 0.1, giveUpMs: 7 * DAY },
-  health: { openAfter: 10, pauseBaseMs: 5 * SECOND, pauseCapMs: HOUR, disableAfterMs: 5 * DAY },
+  retry: { scheduleMs: SCHEDULE_MS, jitter: 0.1, giveUpMs: 7 * DAY_MS },
+  health: {
+    openAfter: 10,
+    pauseBaseMs: 5 * SECOND_MS,
+    pauseCapMs: HOUR_MS,
+    disableAfterMs: 5 * DAY_MS,
+  },
   send: {
-    deadlineMs: 15 * SECOND,
+    deadlineMs: 15 * SECOND_MS,
     // Less than `slowAfterMs`: a body that stalls does not make its endpoint a slow one.
     bodyMs: 500,
     readBytesMax: 64 * 1024,
@@ -73,17 +76,17 @@ export const defaults: WebhookSettings = {
   proxies: {},
   concurrency: 128,
   slowConcurrency: 512,
-  slowAfterMs: SECOND,
+  slowAfterMs: SECOND_MS,
   retryShare: 0.3,
   inFlightPerEndpoint: 8,
   connectionsPerOrigin: 64,
   claimMax: 256,
   claimPerEndpointMax: 64,
-  leaseMarginMs: 15 * SECOND,
-  orderedWaitMaxMs: 15 * MINUTE,
-  rotationOverlapMs: DAY,
+  leaseMarginMs: 15 * SECOND_MS,
+  orderedWaitMaxMs: 15 * MINUTE_MS,
+  rotationOverlapMs: DAY_MS,
   endpointsMax: 10_000,
   endpointsPerOwner: 1_000,
-  keepMs: 90 * DAY,
+  keepMs: 90 * DAY_MS,
   userAgent: 'Tallyhook/1 (webhooks)',
 };

@@ -60,7 +60,10 @@ export const endpoints = tallyhook.table(
   (t) => [
     index('endpoints_filtered').on(t.id).where(sql`filter is not null and deleted_at is null`),
     // Each event finds its endpoints by its patterns (`emit_events`).
-    index('endpoints_by_type').using('gin', t.eventTypes).where(sql`deleted_at is null`),
+    index('endpoints_by_type')
+      .using('gin', t.eventTypes)
+      .with({ fastupdate: 'off' })
+      .where(sql`deleted_at is null`),
     index('endpoints_by_subscription').on(t.subscribedAt),
   ],
 );
@@ -190,7 +193,7 @@ export const attemptMinutes = tallyhook.table(
     /** Of all of them together, and of the slowest. */
     durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
     slowestMs: integer('slowest_ms').notNull(),
-    /** How many took how long: see `figures.ts`. */
+    /** How many took how long: see `figures/figures.ts`. */
     latencies: integer().array().notNull(),
   },
   (t) => [

@@ -21,16 +21,16 @@ import type { WebhookSettings } from './settings.ts';
 
 export { countExhausted, countPending } from './delivery/deliveries.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
-export {
-  countAttemptMinutes,
-  deleteAttemptMinutes,
-  listAttemptActivity,
-} from './endpoints/attempt-minutes.ts';
-export { readFigures } from './endpoints/figures.ts';
 export { deleteUnreadable, reencryptEndpoints } from './endpoints/secrets.ts';
 export { makeKey, parseKey, signedHeaders } from './endpoints/signing.ts';
 export { countEndpointStates, countFailing } from './endpoints/store.ts';
 export type { EndpointInput } from './endpoints/validation.ts';
+export {
+  countAttemptMinutes,
+  deleteAttemptMinutes,
+  listAttemptActivity,
+} from './figures/attempt-minutes.ts';
+export { readFigures } from './figures/figures.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
 interface WebhooksDeps extends Context {

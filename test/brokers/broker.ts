@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { DestinationSettings } from '../../src/webhooks/endpoints/destination.ts';
+import type { DestinationSettings } from '../../src/webhooks/endpoints/destination/destination.ts';
 import { until } from '../harness/until.ts';
 
 /** A message as a consumer gets it. */

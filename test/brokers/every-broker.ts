@@ -2,7 +2,7 @@
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { must } from '../../src/kernel/errors.ts';
-import type { DestinationSettings } from '../../src/webhooks/endpoints/destination.ts';
+import type { DestinationSettings } from '../../src/webhooks/endpoints/destination/destination.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';

@@ -16,6 +16,8 @@ const IS_WIDE = `document.documentElement.scrollWidth > document.documentElement
 export interface Screen {
   width: number;
   scheme: 'light' | 'dark';
+  /** The time zone of the machine. */
+  zone?: string;
 }
 /** A folder for a picture of every checked page, which `npm run screens` sets. */
 const PICTURES = process.env.EVERY_SCREEN;
@@ -58,9 +60,10 @@ export async function signIn(
   by: string | { link: string },
   screen: Screen = FIRST,
 ): Promise<Browsing> {
-  const { width, scheme } = screen;
+  const { width, scheme, zone } = screen;
   const viewport = { width, height: 900 };
-  const context = await browser.newContext({ viewport, colorScheme: scheme });
+  const machine = zone === undefined ? {} : { timezoneId: zone };
+  const context = await browser.newContext({ viewport, colorScheme: scheme, ...machine });
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
+import { pullOnce } from '../../src/outbox/consumers/window.ts';
 import { findConsumerLag, makeConsumers, sequence } from '../../src/outbox/outbox.ts';
 import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
@@ -142,6 +143,32 @@ it('Events of a subject of which a worker has one wait, and those of others do n
   expect(await one.pull()).toEqual([]);
   await one.ack(first ? [first] : []);
   expect(labels(await one.pull())).toEqual(['x2']);
+});
+
+it('Events that wait for one of their subject keep a pull of few from no other subject', async () => {
+  const one = await make();
+  await emit('wx', 'wx', 'wx');
+  const first = await one.pull(1);
+  await emit('wy');
+  // As many wait as are asked for; what is asked for is read from the feed nevertheless.
+  expect(labels(await one.pull(2))).toEqual(['wy1']);
+  expect(await one.show()).toMatchObject({ unacknowledged: 4, inFlight: 2 });
+  await one.ack(first);
+  expect(labels(await one.pull(1))).toEqual(['wx2']);
+});
+
+it('A pull reads on only while it reads: what it finds and cannot hand out ends it', async () => {
+  const one = await make();
+  await emit('rx', 'rx');
+  expect(await one.pull(1)).toHaveLength(1);
+  await emit('rx');
+  // The body of one that is free is pruned, and it is all that is asked for.
+  await emit('ry');
+  const { sql } = database.owner;
+  await sql`update tallyhook.consumed_events set subject = 'gone', event_id = gen_random_uuid()
+    where consumer_id = ${one.id} and lease_until is null`;
+  const read = database.db.begin((tx) => pullOnce(tx, one.id, { limit: 1, now: clock.now() }));
+  expect(await read).toEqual({ events: [], redeliverAt: null, readsOn: false });
 });
 
 it('One pull may have several events of a subject, in order; so has their redelivery', async () => {

@@ -2,6 +2,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
 import { readFeed, sequence } from '../../src/outbox/outbox.ts';
+import { EVENT_TYPES, patternsOf } from '../../src/resources/delivery/events.ts';
 import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { draft, openOutbox } from './rig.ts';
@@ -56,6 +57,7 @@ it.each([
   [['endpoint.*'], 6],
   [['endpoint.test', 'wallet.observed'], 7],
   [['token.*'], 0],
+  [['*'], 7],
 ])('Types %j select %i events, and the cursor passes the others', async (types, count) => {
   const page = await read('', 100, types);
   expect(page.bodies).toHaveLength(count);
@@ -68,6 +70,14 @@ it.each(['x', '-1', '1.5', ' 1', '1e3', '9'.repeat(19), '8', "1' or '1'='1"])(
     await expect(read(cursor)).rejects.toMatchObject({ code: 'invalid_cursor' });
   },
 );
+
+it('The patterns that match a type are the same in SQL', async () => {
+  const rows = await database.db.sql<{ type: string; patterns: string[] }[]>`
+    select type, tallyhook.patterns_of(type) as patterns
+    from unnest(${[...EVENT_TYPES, 'one']}::text[]) as type`;
+  for (const { type, patterns } of rows) expect(patterns).toEqual(patternsOf(type));
+  expect(rows).toHaveLength(EVENT_TYPES.length + 1);
+});
 
 it('An event appears once it has a number', async () => {
   await emit('fresh');

@@ -75,6 +75,29 @@ it('An attempt that delivers at once is in the row of its delivery, and stays wh
   expect((await rows()).map(({ n }) => n)).toEqual([1, 2]);
 });
 
+it('A message for a broker has the subject of its event as its key, whatever the order', async () => {
+  for (const ordering of ['none', 'subject'] as const) {
+    const destination = {
+      kind: 'sqs',
+      queueUrl: `${rig.receiver.url}/000000000000/events-${ordering}.fifo`,
+      region: 'eu-west-1',
+      accessKeyId: 'an id',
+      secretAccessKey: 'a key of SQS',
+    } as const;
+    await rig.webhooks.createEndpoint({ destination, ordering }, 'ann');
+  }
+  const [one, other] = ['a', 'b'].map((digit) => `0x${digit.repeat(40)}`);
+  await rig.emit(walletEvent(one), walletEvent(other), walletEvent(one));
+  await rig.deliver();
+  const messages = rig.receiver.requests.map(({ body }) => JSON.parse(body));
+  expect(messages).toHaveLength(6);
+  for (const { MessageBody, MessageAttributes, MessageGroupId } of messages) {
+    const subject = `wallet:${JSON.parse(MessageBody).data.addr}`;
+    expect(MessageAttributes['webhook-subject'].StringValue).toBe(subject);
+    expect(MessageGroupId).toBe(subject);
+  }
+});
+
 it('Every attempt has the same webhook-id and body, and its own timestamp', async () => {
   await rig.subscribe();
   rig.receiver.answer(500);

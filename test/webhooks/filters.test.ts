@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { asJson } from '../../src/db/connect.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
+import type { EventDraft } from '../../src/outbox/events.ts';
 import { exampleOfEvent } from '../../src/resources/delivery/event.ts';
 import { EVENT_TYPES } from '../../src/resources/delivery/events.ts';
 import { checkFilter } from '../../src/webhooks/endpoints/filter.ts';
 import { matchesNaively } from './naive-filter.ts';
-import { useRig, walletEvent } from './rig.ts';
+import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const rig = useRig();
 
@@ -291,6 +292,28 @@ describe('An endpoint', () => {
     expect(await eventsOf(other.endpoint.id)).toEqual(ids.toSorted());
     await rig.deliver();
     expect(rig.receiver.requests.filter(({ path }) => path === '/filtered').length).toBe(1);
+  });
+
+  it('Bodies are made of the events to which an endpoint with a filter subscribes, and of no others', async () => {
+    await rig.subscribe('/filtered', {
+      filter: { type: 'no.such' },
+      eventTypes: ['wallet.balance_changed'],
+    });
+    await rig.subscribe('/plain');
+    const { owner } = rig.database;
+    const bodiesOf = (...drafts: EventDraft[]) =>
+      owner.begin(async (tx) => {
+        await tx.sql`set local track_functions = 'pl'`;
+        await rig.emitIn(tx, ...drafts);
+        const rows = await tx.sql<{ calls: number }[]>`
+        select calls::int from pg_stat_xact_user_functions
+        where schemaname = 'tallyhook' and funcname = 'event_body'`;
+        return rows[0]?.calls ?? 0;
+      });
+    const changed = { ...walletEvent(), type: 'wallet.balance_changed' } as never;
+    const wallets = walletEvents(20);
+    expect(await bodiesOf(...wallets)).toBe(0);
+    expect(await bodiesOf(...wallets, changed, ...wallets)).toBe(1);
   });
 
   it('A filter sees the body of the first event with members that no event had', async () => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { missingPackages } from '../../src/webhooks/endpoints/packages.ts';
+import { missingPackages } from '../../src/webhooks/endpoints/destination/packages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

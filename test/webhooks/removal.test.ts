@@ -98,22 +98,28 @@ it('Deliveries that wait for a removed body are cancelled, and the next of its s
   await expect(rig.webhooks.retryDelivery(id)).rejects.toMatchObject({ code: 'conflict' });
 });
 
-it('An attempt in flight ends as it ends, is logged, and is not repeated', async () => {
-  const { endpoint } = await rig.subscribe('/hook', { eventTypes: ['wallet.*'] });
-  rig.receiver.behave({ do: 'hang' });
-  const [id = ''] = await rig.emit(walletEvent());
-  await rig.deliverUntil(1);
-  expect((await remove(id)).deliveriesCancelled).toBe(1);
-  rig.receiver.answer(200);
-  rig.receiver.release();
-  await rig.webhooks.drain(20_000);
-  rig.clock.advance(DAY_MS);
-  await rig.deliver();
-  expect(rig.receiver.requests).toHaveLength(1);
-  const [delivery] = await rig.deliveriesOf(endpoint.id);
-  expect(delivery?.state).toBe('cancelled');
-  expect(await rig.webhooks.listAttempts(delivery?.id ?? '')).toMatchObject([{ n: 1 }]);
-});
+it.each([
+  [200, 'delivered'],
+  [500, 'cancelled'],
+])(
+  'An attempt in flight that ends with %i is logged, not repeated, and its delivery %s',
+  async (status, state) => {
+    const { endpoint } = await rig.subscribe('/hook', { eventTypes: ['wallet.*'] });
+    rig.receiver.behave({ do: 'hang' });
+    const [id = ''] = await rig.emit(walletEvent());
+    await rig.deliverUntil(1);
+    expect((await remove(id)).deliveriesCancelled).toBe(0);
+    rig.receiver.release(status);
+    await rig.webhooks.drain(20_000);
+    rig.clock.advance(DAY_MS);
+    await rig.deliver();
+    expect(rig.receiver.requests).toHaveLength(1);
+    const [delivery] = await rig.deliveriesOf(endpoint.id);
+    expect(delivery?.state).toBe(state);
+    const attempts = await rig.webhooks.listAttempts(delivery?.id ?? '');
+    expect(attempts).toMatchObject([{ n: 1, status }]);
+  },
+);
 
 it('Replays, and a claim that a removal overtakes, send no removed body', async () => {
   const since = rig.clock.now();

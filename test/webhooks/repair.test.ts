@@ -3,6 +3,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { until } from '../harness/until.ts';
 import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const SECOND = 1_000;
@@ -99,6 +100,43 @@ describe('While the circuit of an endpoint is open', () => {
   });
 });
 
+describe('What a person asks for locks the health of an endpoint before all else, as results do', () => {
+  it.each(['retry', 'test', 'enable'] as const)('so %s waits with no other lock', async (act) => {
+    const id = await failing(0);
+    const [delivery] = await rig.deliveriesOf(id);
+    await rig.webhooks.sendTest(id);
+    if (act === 'enable') await rig.webhooks.disable(id);
+    const acts = {
+      retry: () => rig.webhooks.retryDelivery(delivery?.id ?? ''),
+      test: () => rig.webhooks.sendTest(id),
+      enable: () => rig.webhooks.enable(id),
+    };
+    const { sql } = rig.database.owner;
+    let acting: Promise<unknown> = Promise.resolve();
+    const free = await rig.database.db.begin(async (tx) => {
+      await tx.sql`
+        select from tallyhook.endpoint_health where endpoint_id = ${id} for no key update`;
+      acting = acts[act]();
+      await until(async () => {
+        const waiting = await sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        return waiting.length > 0 ? true : undefined;
+      });
+      const [row = ''] = [delivery?.id.slice(4)];
+      const locked = await Promise.all([
+        sql`select from tallyhook.endpoints where id = ${id} for update skip locked`,
+        sql`select from tallyhook.pending_deliveries where id = ${row} for update skip locked`,
+        sql`select from tallyhook.subjects where subject = ${`endpoint:${id}`}
+          for update skip locked`,
+      ]);
+      return locked.map(({ length }) => length);
+    });
+    await acting;
+    expect(free).toEqual([1, 1, 1]);
+  });
+});
+
 it('A retry by hand goes before the backlog of a healthy endpoint', async () => {
   const { endpoint } = await rig.subscribe();
   await rig.emit(...walletEvents(30));
@@ -140,6 +178,27 @@ describe('When an endpoint recovers', () => {
     const waiting = (await rig.deliveriesOf(id)).filter(({ state }) => state === 'pending');
     expect(waiting).toHaveLength(2);
     for (const { dueAt } of waiting) expect(dueAt).toBeGreaterThan(rig.clock.now() + 9 * HOUR);
+  });
+
+  it('what waits for another one of its subject waits on, and no pass searches for more', async () => {
+    const id = await failing(0, { ordering: 'subject', retrySchedule: [300, 300, 300] });
+    for (const digit of '123') await rig.emit(...walletEvents(3, `0x${digit.repeat(40)}`));
+    // Of one subject the first fails again, and the others come after it.
+    rig.receiver.behave({ do: 'in_turn', statuses: [200, 500, 200] });
+    await rig.webhooks.sendTest(id);
+    let more = true;
+    for (let passes = 0; passes < 40; passes++) {
+      ({ more } = await rig.webhooks.runOnce(rig.clock.now()));
+      await rig.webhooks.drain(20_000);
+    }
+    expect(more).toBe(false);
+    expect(ids()).toHaveLength(1 + 3 + 2 * 3);
+    const [health] = await rig.database.db.sql`select recovered_at from tallyhook.endpoint_health
+      where endpoint_id = ${id}`;
+    expect(health?.recoveredAt).toBeNull();
+    rig.clock.advance(400 * SECOND);
+    await rig.deliver();
+    expect(ids()).toHaveLength(1 + 4 + 3 * 3);
   });
 
   it('an endpoint that fails once more gets no more of what waits', async () => {

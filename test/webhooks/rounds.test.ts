@@ -1,12 +1,33 @@
 /** Endpoints that rest with a backlog do not make the passes for others slower. */
 import { expect, it } from 'vitest';
-import { Rounds } from '../../src/webhooks/delivery/rounds.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+import type { ActiveEndpoint } from '../../src/webhooks/delivery/queue.ts';
+import { type Left, Rounds } from '../../src/webhooks/delivery/rounds.ts';
 import { useRig, walletEvent } from './rig.ts';
 
 const RESTING = 400;
 /** Endpoints that a pass of a round examines. */
 const PAGE = 100;
 const rig = useRig();
+/** Stores copies of an endpoint, so that there are so many: their ids follow. */
+const copy = async (id: string, count: number) => {
+  await rig.database.db.sql`
+    with copies as (
+      insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
+        state, state_at, subscribed_at, created_by, created_at)
+      select left(id, -12) || 'fff' || lpad(n::text, 9, '0'), url, event_types, ordering, signing,
+        encrypted_secrets, state, state_at, subscribed_at, created_by, created_at
+      from tallyhook.endpoints, generate_series(2, ${count}) n where id = ${id}
+      returning id)
+    insert into tallyhook.endpoint_health (endpoint_id, consecutive_failures)
+    select id, 0 from copies`;
+};
+/** Deletes all of a path and what is left for them. */
+const forget = async (path: string) => {
+  const { sql } = rig.database.db;
+  await sql`update tallyhook.endpoints set deleted_at = state_at where url like ${`%${path}`}`;
+  await sql`delete from tallyhook.pending_deliveries`;
+};
 /** Passes until all pages of a round were examined. */
 const deliverRound = async () => {
   for (let page = 0; page <= RESTING / PAGE; page++) {
@@ -18,16 +39,7 @@ const deliverRound = async () => {
 it('While many endpoints rest, a pass examines those served lately, and a round all', async () => {
   const { sql } = rig.database.db;
   const { endpoint: resting } = await rig.subscribe('/rests');
-  await sql`
-    with copies as (
-      insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
-        state, state_at, subscribed_at, created_by, created_at)
-      select left(id, -12) || lpad(n::text, 12, '0'), url, event_types, ordering, signing,
-        encrypted_secrets, state, state_at, subscribed_at, created_by, created_at
-      from tallyhook.endpoints, generate_series(2, ${RESTING}) n where id = ${resting.id}
-      returning id)
-    insert into tallyhook.endpoint_health (endpoint_id, consecutive_failures)
-    select id, 0 from copies`;
+  await copy(resting.id, RESTING);
   await sql`update tallyhook.endpoint_health set paused_until = 'infinity'`;
   await rig.subscribe('/served');
   await rig.emit(walletEvent());
@@ -45,7 +57,73 @@ it('While many endpoints rest, a pass examines those served lately, and a round 
   await deliverRound();
   const paths = rig.receiver.requests.map(({ path }) => path);
   expect(paths).toEqual(['/served', '/served', '/new']);
-  await sql`update tallyhook.endpoints set deleted_at = state_at where url like '%/rests'`;
+  await forget('/rests');
+});
+
+it('The end of a round tells when the first of all its pages has something due', async () => {
+  const { sql } = rig.database.db;
+  const { endpoint } = await rig.subscribe('/later');
+  await copy(endpoint.id, 2 * PAGE + 1);
+  await rig.emit(walletEvent());
+  const webhooks = rig.another();
+  const now = rig.clock.now();
+  await sql`update tallyhook.pending_deliveries set due_at = ${isoText(now + 3_600_000)}`;
+  const [first] = await sql`
+    update tallyhook.pending_deliveries set due_at = ${isoText(now + 500)}
+    where endpoint_id = (select min(endpoint_id::text)::uuid from tallyhook.pending_deliveries)
+    returning id`;
+  expect(first).toBeDefined();
+  const round = async () => {
+    const pages = [];
+    do pages.push(await webhooks.runOnce(rig.clock.now()));
+    while (pages.at(-1)?.more);
+    return { pages: pages.length, ...pages.at(-1) };
+  };
+  expect(await round()).toEqual({ pages: 3, claimed: 0, more: false, nextDueAt: now + 500 });
+  rig.clock.advance(500);
+  await round();
+  await webhooks.drain(20_000);
+  expect(rig.receiver.requests).toHaveLength(1);
+  await forget('/later');
+});
+
+it('What is due of an endpoint stays known while other pages of a round are examined', async () => {
+  const { sql } = rig.database.db;
+  const { endpoint: first } = await rig.subscribe('/first');
+  rig.clock.advance(1);
+  const { endpoint: last } = await rig.subscribe('/last');
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  await sql`
+    update tallyhook.endpoint_health set consecutive_failures = 1 where endpoint_id = ${last.id}`;
+  await copy(first.id, 2 * PAGE - 2);
+  await rig.emit(walletEvent());
+  const now = rig.clock.now();
+  const own = [first, last].map(({ id }) => id.slice(3));
+  await sql`
+    update tallyhook.pending_deliveries
+    set due_at = case when endpoint_id = any(${own}::uuid[]) then ${isoText(now + 500)}::timestamptz
+      else ${isoText(now + 3_600_000)} end`;
+  for (const more of [true, false, true])
+    expect(await rig.webhooks.runOnce(now)).toMatchObject({ claimed: 0, more });
+  rig.clock.advance(500);
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 2 });
+  await rig.webhooks.drain(20_000);
+  await forget('/first');
+});
+
+it('Endpoints without capacity are known at the end of a round, whatever page they are on', () => {
+  const rounds = new Rounds();
+  const starved = (name: string) => [{ endpointId: name }] as ActiveEndpoint[];
+  const idsOf = (left: Left) => left.starved.map(({ endpointId }) => endpointId);
+  rounds.advance({ next: 'a', resting: 0 }, 5_000);
+  rounds.leave({ dueAt: 5_050, starved: starved('a') });
+  rounds.advance({ next: '', resting: 0 }, 5_000);
+  const end = rounds.leave({ dueAt: 9_000, starved: [] });
+  expect([end.dueAt, idsOf(end)]).toEqual([5_050, ['a']]);
+  rounds.advance({ next: 'a', resting: 0 }, 6_000);
+  const next = rounds.leave({ dueAt: 7_000, starved: starved('b') });
+  expect([next.dueAt, idsOf(next)]).toEqual([7_000, ['b']]);
 });
 
 it.each([

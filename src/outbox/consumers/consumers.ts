@@ -14,8 +14,16 @@ import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import { CONSUMERS_MAX, type consumer } from '../../resources/delivery/consumer.ts';
 import type { Row } from '../../resources/resource.ts';
-import { parsePosition } from '../feed.ts';
-import { acknowledge, lockConsumer, type Pulled, pullOnce, release, seekTo } from './window.ts';
+import { parsePosition, REREAD_MS } from '../feed.ts';
+import {
+  acknowledge,
+  hasNoLease,
+  lockConsumer,
+  type Pulled,
+  pullOnce,
+  release,
+  seekTo,
+} from './window.ts';
 
 type Consumer = Row<typeof consumer>;
 
@@ -37,8 +45,6 @@ interface PullRequest {
 
 export type Consumers = ReturnType<typeof makeConsumers>;
 
-/** What another daemon numbers, and another worker acknowledges, wakes no one here. */
-const REREAD_MS = 1_000;
 /** How long one pull reads on through events of other types. */
 const READ_ON_MS = 3_000;
 
@@ -177,7 +183,7 @@ async function mayPull(db: Db, id: string, now: Instant): Promise<boolean> {
     ({ sql }) => sql<{ may: boolean }[]>`
       select c.read_to < (select f.last_seq from tallyhook.feed f where f.name = 'events')
         or exists (select from tallyhook.consumed_events w where w.consumer_id = c.id
-          and (w.lease_until is null or w.lease_until <= ${isoText(now)})) as may
+          and ${hasNoLease({ sql }, now)}) as may
       from tallyhook.consumers c where c.id = ${id}`,
   );
   if (!rows[0]) throw new Failure('not_found');

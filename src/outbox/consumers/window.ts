@@ -7,13 +7,13 @@ import type { Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { WINDOW_MAX } from '../../resources/delivery/consumer.ts';
-import { feedBounds } from '../feed.ts';
+import { feedBounds, PAGE_BYTES_MAX } from '../feed.ts';
 
 /** What a pull hands out. */
 export interface Pulled {
   events: { receipt: string; redelivered: number; body: string }[];
   redeliverAt: Instant | null;
-  /** None was found, but the feed was not read to its end. */
+  /** None was found in what was read of the feed, and more of it follows. */
   readsOn: boolean;
 }
 
@@ -25,8 +25,6 @@ interface Consumer {
   readTo: bigint;
 }
 
-/** Bodies of one pull, in bytes; the last one may exceed it. */
-const PULL_BYTES_MAX = 4_194_304;
 /** Numbers of the feed that one transaction reads. */
 const READ_MAX = 4_000n;
 
@@ -65,7 +63,7 @@ export async function pullOnce(
   return {
     events,
     redeliverAt: none ? null : redeliverAt,
-    readsOn: none && all < WINDOW_MAX && end < newest,
+    readsOn: none && end > consumer.readTo && end < newest,
   };
 }
 
@@ -89,15 +87,26 @@ async function dropPruned({ sql }: Tx, id: string, first: bigint): Promise<void>
     where id = ${id} and exists (select from pruned)`;
 }
 
+/** Of an event `w` of the window: no worker has it. */
+export function hasNoLease({ sql }: Pick<Tx, 'sql'>, now: Instant) {
+  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)})`;
+}
+
+/** Of an event `w` of the window: no worker has it, or another one of its subject. */
+function isFree({ sql }: Pick<Tx, 'sql'>, id: string, now: Instant) {
+  return sql`${hasNoLease({ sql }, now)} and w.subject not in (
+    select b.subject from tallyhook.consumed_events b
+    where b.consumer_id = ${id} and b.lease_until > ${isoText(now)})`;
+}
+
 async function countWindow(
-  { sql }: Tx,
+  tx: Tx,
   id: string,
   now: Instant,
 ): Promise<{ all: number; free: number }> {
-  const rows = await sql<{ all: number; free: number }[]>`
-    select count(*)::int as all, (count(*) filter (
-      where lease_until is null or lease_until <= ${isoText(now)}))::int as free
-    from tallyhook.consumed_events where consumer_id = ${id}`;
+  const rows = await tx.sql<{ all: number; free: number }[]>`
+    select count(*)::int as all, (count(*) filter (where ${isFree(tx, id, now)}))::int as free
+    from tallyhook.consumed_events w where w.consumer_id = ${id}`;
   return rows[0] ?? { all: 0, free: 0 };
 }
 
@@ -118,8 +127,8 @@ async function readFeedInto(
       cross join lateral unnest(f.ids, f.recorded_ats) with ordinality as x(id, at, n)
       cross join lateral (
         select v.subject from tallyhook.events v
-        where v.recorded_at = x.at and v.id = x.id and array['*', v.type,
-          split_part(v.type, '.', 1) || '.*'] && ${[...eventTypes]}::text[]
+        where v.recorded_at = x.at and v.id = x.id
+          and tallyhook.patterns_of(v.type) && ${[...eventTypes]}::text[]
         offset 0) e
       where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
         and f.first_seq + x.n - 1 <= ${upTo}::bigint
@@ -144,16 +153,14 @@ interface HandedOut {
 
 /** Of a subject of which a worker has an event, no other is handed out. */
 async function handOut(
-  { sql }: Tx,
+  tx: Tx,
   id: string,
   { limit, now, redeliverAt }: { limit: number; now: Instant; redeliverAt: Instant },
 ): Promise<HandedOut[]> {
-  return sql<HandedOut[]>`
+  return tx.sql<HandedOut[]>`
     with free as materialized (
       select w.seq, w.event_id, w.recorded_at from tallyhook.consumed_events w
-      where w.consumer_id = ${id} and (w.lease_until is null or w.lease_until <= ${isoText(now)})
-        and not exists (select from tallyhook.consumed_events b
-          where b.consumer_id = ${id} and b.subject = w.subject and b.lease_until > ${isoText(now)})
+      where w.consumer_id = ${id} and ${isFree(tx, id, now)}
       order by w.seq limit ${limit}
     ), bodies as materialized (
       select f.seq, e.body, sum(octet_length(e.body)) over (order by f.seq) as bytes
@@ -164,7 +171,7 @@ async function handOut(
       update tallyhook.consumed_events w
       set handed_out = w.handed_out + 1, lease_until = ${isoText(redeliverAt)}
       from bodies b where w.consumer_id = ${id} and w.seq = b.seq
-        and b.bytes - octet_length(b.body) < ${PULL_BYTES_MAX}
+        and b.bytes - octet_length(b.body) < ${PAGE_BYTES_MAX}
       returning w.seq, w.handed_out, b.body
     )
     select seq, handed_out, body from taken order by seq`;

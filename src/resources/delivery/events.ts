@@ -458,6 +458,11 @@ export type EventData<T extends EventType> = ShownOf<(typeof EVENTS)[T]['data']>
 
 export const EVENT_TYPES = Object.keys(EVENTS) as EventType[];
 
+/** The patterns that match an event type, the most exact one first; in SQL `patterns_of`. */
+export function patternsOf(type: string): [type: string, group: string, all: string] {
+  return [type, `${type.split('.')[0]}.*`, '*'];
+}
+
 /** True for an event type, `group.*` of a known group, or `*`. */
 export function isEventPattern(pattern: string): boolean {
   if (pattern === '*' || Object.hasOwn(EVENTS, pattern)) return true;

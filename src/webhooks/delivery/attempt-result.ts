@@ -8,7 +8,7 @@
  * the endpoint and leaves the delivery pending: if the endpoint is enabled again, it continues at
  * the same step.
  */
-import type { Instant } from '../../kernel/clock.ts';
+import { HOUR_MS, type Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import { parseRetryAfter } from '../../kernel/retry.ts';
 
@@ -44,7 +44,7 @@ export function ownPolicy(policy: RetryPolicy, scheduleS: readonly number[] | nu
 }
 
 /** For the attempts themselves, and until each is claimed. */
-const OWN_MARGIN_MS = 3_600_000;
+const OWN_MARGIN_MS = HOUR_MS;
 
 export const ATTEMPT_RESULTS = ['delivered', 'retry', 'exhausted', 'gone'] as const;
 
@@ -56,7 +56,7 @@ export interface AttemptResult {
   pausedUntil: Instant | null;
 }
 
-const DEFERRAL_MAX_MS = 3_600_000;
+const DEFERRAL_MAX_MS = HOUR_MS;
 
 /** @param delivery as it was claimed, before this attempt */
 export function evaluateAttempt(

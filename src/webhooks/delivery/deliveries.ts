@@ -10,7 +10,16 @@ import type { RowOf } from '../../resources/fields.ts';
 import type { Row } from '../../resources/resource.ts';
 import { exhaustedEvent } from '../endpoints/events.ts';
 import { deliveries, pendingDeliveries } from '../tables.ts';
-import { activeEndpoints, endGone, planByIndex, queueAgain, sendFirst } from './queue.ts';
+import {
+  activeEndpoints,
+  deliveryIdsOf,
+  endGone,
+  isUnclaimed,
+  planByIndex,
+  queueAgain,
+  requestProbe,
+  sendFirst,
+} from './queue.ts';
 
 type Delivery = Row<typeof delivery>;
 type Detail = Row<typeof deliveryDetail>;
@@ -60,17 +69,18 @@ export function makeDeliveries({ db, peopleDb, clock, emit, wake }: DeliveriesDe
       const delivery = await getDelivery(id);
       if (delivery.bodyRemovedAt !== null)
         throw new Failure('conflict', 'the body of its event was removed, so nothing can be sent');
-      const retried = await peopleDb.begin(async (tx) => {
+      await peopleDb.begin(async (tx) => {
         const now = clock.now();
-        const isQueued = await retry(tx, id, now);
-        if (isQueued) await sendFirst(tx, delivery, now);
-        return isQueued;
+        await requestProbe(tx, delivery.endpointId, now);
+        if (!(await retry(tx, id, now)))
+          throw new Failure(
+            'conflict',
+            'the delivery is in flight, or its endpoint is not enabled',
+          );
+        await sendFirst(tx, delivery, now);
       });
-      if (retried) {
-        wake();
-        return getDelivery(id);
-      }
-      throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
+      wake();
+      return getDelivery(id);
     },
 
     /** Cancels an exhausted delivery. @throws Failure `not_found`, `conflict` */
@@ -112,7 +122,7 @@ async function retry(tx: Tx, id: string, now: Instant): Promise<boolean> {
       queued_at = ${isoText(now)}, schedule_step = 0, lease_until = null
     from tallyhook.endpoints p
     where d.id = ${uuidOf(id)} and ${isReady}
-      and (d.lease_until is null or d.lease_until <= ${isoText(now)})
+      and ${isUnclaimed(tx, now)}
     returning d.id`;
   if (pending.length > 0) return true;
   const ended = await sql`
@@ -168,15 +178,13 @@ export async function listDeliveries(
 ): Promise<Delivery[]> {
   const { sql } = db;
   const { endpointId, eventId, eventType, state, since, until } = filter;
-  // Delivery ids begin with the time in their event's id, so a range finds those of one event.
-  const time = eventId?.slice(4, 18);
+  const [first, last] = eventId ? deliveryIdsOf(uuidOf(eventId)) : [];
   // A range, and its order: else the planner may walk over all deliveries to find those of one.
   const endpoint = endpointId && uuidOf(endpointId);
-  const [first, last] = ['000-0000-000000000000', 'fff-ffff-ffffffffffff'];
   const page = sql`
     ${before ? sql`and d.id < ${uuidOf(before)}` : sql``}
     ${endpoint ? sql`and d.endpoint_id between ${endpoint} and ${endpoint}` : sql``}
-    ${time ? sql`and d.id between ${`${time}7${first}`} and ${`${time}7${last}`}` : sql``}
+    ${first && last ? sql`and d.id between ${first} and ${last}` : sql``}
     ${eventId ? sql`and event_id = ${uuidOf(eventId)}` : sql``}
     ${eventType ? sql`and event_type = ${eventType}` : sql``}
     ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}

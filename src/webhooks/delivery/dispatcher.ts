@@ -22,7 +22,7 @@ import {
   type Quota,
 } from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
-import { Rounds } from './rounds.ts';
+import { NEVER, Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
@@ -46,13 +46,12 @@ const PULLED = 100;
 const RECOVERING_MAX = 10;
 /** Endpoints of a page of a round: a claim takes as long as its page, and others wait for it. */
 const PAGE_MAX = 100;
-/** Endpoints of which nothing is known to be due that a claim tries beside ready ones. */
+/** Healthy endpoints, of which nothing is known to be due, that a claim tries for ready ones. */
 const PERHAPS_MAX = 100;
 /** Endpoints from which deliveries were claimed since are examined between rounds. */
 const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
-const NEVER = Number.POSITIVE_INFINITY;
 const INTERRUPTED_WAIT_MS = 2_000;
 
 interface Candidates {
@@ -73,11 +72,16 @@ export class Dispatcher {
   private readonly sender: Sender;
   private readonly resultWriter: ResultWriter;
   private readonly rounds = new Rounds();
-  /** The last endpoint claimed from. */
+  /** The last ready endpoint with a quota, the last other one, and the last served one examined. */
   private lastServed = '';
+  private lastTried = '';
+  private lastExamined = '';
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
-  /** Ready endpoints without capacity in the last pass; empty: the daemon itself had none. */
+  /**
+   * Ready endpoints without capacity in the last pass, and on the earlier pages of its round; empty
+   * when the daemon itself had no capacity.
+   */
   private starved: readonly ActiveEndpoint[] | undefined;
 
   constructor(deps: DispatcherDeps) {
@@ -115,8 +119,8 @@ export class Dispatcher {
 
   /**
    * Ready endpoints, and those served lately, any of which may have got a delivery since: the first
-   * one after a pause is claimed without a search for it. Beside ready ones, which may be ready for
-   * days, some of them that take what they get.
+   * one after a pause is claimed without a search for it. If there are ready ones, which may lack
+   * capacity for days, some of the healthy others.
    */
   private candidates(now: Instant): Candidates {
     const known = [...this.examined.values()];
@@ -125,9 +129,9 @@ export class Dispatcher {
       const isUnknown = ready.length === 0 || endpoint.firstDueAt === null;
       return isUnknown && (mayReceiveAt(endpoint) ?? NEVER) <= now;
     });
-    if (ready.length === 0) return { ready: others, perhaps: [] };
+    if (ready.length === 0) return { ready, perhaps: others };
     const healthy = others.filter(({ consecutiveFailures }) => consecutiveFailures === 0);
-    return { ready, perhaps: roundRobin(healthy, this.lastServed, PERHAPS_MAX) };
+    return { ready, perhaps: roundRobin(healthy, this.lastTried, PERHAPS_MAX) };
   }
 
   private async claim(
@@ -138,35 +142,50 @@ export class Dispatcher {
   ): Promise<Claim> {
     const { db, settings } = this.deps;
     const served = this.sender.servedSince(now - SERVED_MS);
+    const examined = roundRobin(served, this.lastExamined, EXAMINED_MAX).map(idOf);
     const failing = this.resultWriter.failing();
     const isSettled = ({ endpointId }: ActiveEndpoint) => !failing.has(endpointId);
-    const first = this.quotasOf(ready.filter(isSettled), capacity, now);
-    const left = capacity - first.reduce((sum, { n }) => sum + n, 0);
-    const quotas = [...first, ...this.quotasOf(perhaps.filter(isSettled), left, now)];
+    const first = this.quotasOf(ready.filter(isSettled), capacity, this.lastServed, now);
+    const others = perhaps.filter(isSettled);
+    // Not beside those: they share the room of origins and pools.
+    const quotas = first.length > 0 ? first : this.quotasOf(others, capacity, this.lastTried, now);
+    const { after } = this.rounds;
     const claims = await db.single((q) =>
       claimDeliveries(q, {
         quotas,
-        served: inRound ? undefined : roundRobin(served, this.lastServed, EXAMINED_MAX).map(idOf),
-        after: this.rounds.after,
+        served: inRound ? undefined : examined,
+        after,
         limit: PAGE_MAX,
         now,
         leaseUntil: now + settings.send.deadlineMs + settings.leaseMarginMs,
       }),
     );
-    this.lastServed = first.at(-1)?.endpoint.endpointId ?? this.lastServed;
-    this.remember(claims.active, served.map(idOf));
+    const last = quotas.at(-1)?.endpoint.endpointId;
+    if (first.length > 0) this.lastServed = last ?? this.lastServed;
+    else this.lastTried = last ?? this.lastTried;
+    if (!inRound) this.lastExamined = examined.at(-1) ?? '';
+    const ofPage = new Set(examined);
+    const isExamined = inRound
+      ? (id: string) => id > after && (claims.next === '' || id <= claims.next)
+      : (id: string) => ofPage.has(id);
+    const used = usedUp(quotas, claims.jobs);
+    this.remember(claims.active, served.map(idOf), (id) => isExamined(id) || used.has(id));
     this.accept(claims.jobs, now);
     const tried = new Map(quotas.map(({ endpoint }) => [endpoint.endpointId, endpoint]));
     const nowReady = claims.active.filter((each) => isReady(each, now) && isSettled(each));
     return { ...claims, ready: nowReady, tried };
   }
 
-  private quotasOf(candidates: readonly ActiveEndpoint[], capacity: number, now: Instant): Quota[] {
-    const shares = this.sender.capacities(
-      roundRobin(candidates, this.lastServed, candidates.length),
-    );
+  /** @param cursor the last endpoint that had a quota */
+  private quotasOf(
+    candidates: readonly ActiveEndpoint[],
+    capacity: number,
+    cursor: string,
+    now: Instant,
+  ): Quota[] {
+    const shares = this.sender.capacities(roundRobin(candidates, cursor, candidates.length));
     const withCapacity = shares.filter(({ n }) => n > 0);
-    const chosen = roundRobin(withCapacity, this.lastServed, capacity);
+    const chosen = roundRobin(withCapacity, cursor, capacity);
     const each = shareEvenly(
       chosen.map(({ n }) => n),
       capacity,
@@ -178,12 +197,21 @@ export class Dispatcher {
     });
   }
 
-  /** Endpoints that are served keep their place: one without a pending delivery is not examined. */
-  private remember(active: readonly ActiveEndpoint[], served: readonly string[]): void {
+  /**
+   * Endpoints that are served keep their place: one without a pending delivery is not examined.
+   * @param hasNothing of what has no delivery unless it is among the active ones
+   */
+  private remember(
+    active: readonly ActiveEndpoint[],
+    served: readonly string[],
+    hasNothing: (endpointId: string) => boolean,
+  ): void {
     const known = served.flatMap((id) => this.examined.get(id) ?? []);
     this.examined.clear();
-    for (const endpoint of known)
-      this.examined.set(endpoint.endpointId, { ...endpoint, firstDueAt: null });
+    for (const endpoint of known) {
+      const firstDueAt = hasNothing(endpoint.endpointId) ? null : endpoint.firstDueAt;
+      this.examined.set(endpoint.endpointId, { ...endpoint, firstDueAt });
+    }
     for (const endpoint of active) this.examined.set(endpoint.endpointId, endpoint);
   }
 
@@ -200,25 +228,21 @@ export class Dispatcher {
     now: Instant,
     signal?: AbortSignal,
   ): Promise<Pass> {
-    const { jobs, active, ready, deferred, next, resumesAt } = claims;
+    const { jobs, active, ready, deferred, next } = claims;
     // Between rounds what is to be cancelled waits.
     const cancelled = inRound ? active.filter((each) => cancelledBefore(each, now)) : [];
     for (const endpoint of cancelled) if (!signal?.aborted) await this.cancel(endpoint, now);
     const recovering = await this.pullForward(active, now);
     const hasCapacity = this.hasCapacityFor(ready);
-    this.starved = ready.length > 0 && !hasCapacity ? ready : undefined;
+    const own = { dueAt: dueAtOf(claims, now), starved: hasCapacity ? [] : ready };
+    const { dueAt, starved } = inRound ? this.rounds.leave(own) : own;
+    this.starved = starved.length > 0 ? starved : undefined;
     const left = hasCapacity && (jobs.length > 0 || untriedOf(claims).length > 0);
     const claimed = jobs.length;
     const hasPage = inRound && next !== '';
     const more = deferred > 0 || cancelled.length > 0 || recovering > 0;
     if (left || more || (hasPage && this.rounds.isDue(now))) return { claimed, more: true };
-    // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
-    const nextAt = Math.min(
-      nextDueAt(active, now),
-      resumesAt ?? NEVER,
-      ready.length > 0 ? now + RECHECK_MS : NEVER,
-      inRound && !hasPage ? NEVER : this.rounds.nextAt,
-    );
+    const nextAt = Math.min(dueAt, inRound && !hasPage ? NEVER : this.rounds.nextAt);
     return { claimed, more: false, ...(nextAt === NEVER ? {} : { nextDueAt: nextAt }) };
   }
 
@@ -326,6 +350,15 @@ function untriedOf({ ready, tried }: Claim): ActiveEndpoint[] {
   });
 }
 
+/** The endpoints of which fewer deliveries were claimed than their quotas. */
+function usedUp(quotas: readonly Quota[], jobs: readonly Job[]): Set<string> {
+  const claimed = Map.groupBy(jobs, ({ delivery }) => delivery.endpointId);
+  const without = quotas.filter(({ endpoint: { endpointId }, n }) => {
+    return (claimed.get(endpointId)?.length ?? 0) < n;
+  });
+  return new Set(without.map(({ endpoint }) => endpoint.endpointId));
+}
+
 /** What must be as it was examined for a claim. */
 const AS_EXAMINED = [
   'ordered',
@@ -335,9 +368,13 @@ const AS_EXAMINED = [
   'probe',
 ] as const;
 
-function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
+/**
+ * When something may be due of the examined endpoints. Ready ones that were not claimed from lack
+ * capacity or are locked by another daemon.
+ */
+function dueAtOf({ active, ready, resumesAt }: Claim, now: Instant): Instant {
   const later = active.flatMap((endpoint) => readyAt(endpoint) ?? []).filter((at) => at > now);
-  return Math.min(...later, NEVER);
+  return Math.min(...later, resumesAt ?? NEVER, ready.length > 0 ? now + RECHECK_MS : NEVER);
 }
 
 function quotaOf(endpoint: ActiveEndpoint, share: number, now: Instant): Quota {

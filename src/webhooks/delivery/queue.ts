@@ -2,10 +2,13 @@
  * SQL of the queue of pending deliveries. A claim and the examination of what is left are one
  * statement, the function `claim_deliveries` of ../../../drizzle/definitions/deliveries.sql, which
  * says how it finds both.
+ *
+ * Transactions lock in one order, so that they cannot deadlock: `endpoint_health`, deliveries,
+ * `endpoints`, and then the subjects of events that they emit.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { FIRST_UUID, uuidOf } from '../../kernel/ids.ts';
 import { pendingDeliveries } from '../tables.ts';
 
@@ -67,6 +70,20 @@ export async function planByIndex({ sql }: Tx): Promise<void> {
       set_config('enable_sort', 'off', true)`;
 }
 
+/** Of a delivery `d`: no daemon sends it. */
+export function isUnclaimed({ sql }: Pick<Queryable, 'sql'>, now: Instant) {
+  return sql`(d.lease_until is null or d.lease_until <= ${isoText(now)})`;
+}
+
+/**
+ * The first and the last id that deliveries of an event may have, by its UUID: they begin with the
+ * time in it.
+ */
+export function deliveryIdsOf(event: string): [first: string, last: string] {
+  const time = `${event.slice(0, 14)}7`;
+  return [`${time}000-0000-000000000000`, `${time}fff-ffff-ffffffffffff`];
+}
+
 export interface ClaimedEndpoint {
   endpointId: string;
   url: string;
@@ -79,8 +96,6 @@ export interface ClaimedEndpoint {
   maxInFlight: number | null;
   encryptedDestination: string | null;
   encryptedAuth: string | null;
-  /** Of a broker: the subjects of the claimed events. */
-  subjects: Readonly<Record<string, string>> | null;
   ordered: boolean;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;
@@ -102,6 +117,8 @@ export interface ClaimedDelivery {
   fence: number;
   /** The same for all deliveries of an event. Null when the event has been pruned. */
   body: Buffer | null;
+  /** Of the event, whether or not its endpoint is in order. Null when the event has been pruned. */
+  eventSubject: string | null;
 }
 
 /** A claimed delivery with its endpoint as of the claim. */
@@ -174,7 +191,7 @@ function quotaRow({ endpoint, n, rateUntil }: Quota) {
     probe,
     failures: consecutiveFailures,
     rate_per_s: ratePerS,
-    rate_used_until: rateUsedUntil === null ? null : isoText(rateUsedUntil),
+    rate_used_until: isoTextOrNull(rateUsedUntil),
     rate_until: rateUntil?.map(isoText) ?? null,
   };
 }
@@ -206,22 +223,34 @@ type DeliveryArray = [
 function jobsOf({ deliveries, endpoints, bodies }: ClaimRow, leaseUntil: Instant): Job[] {
   const claimed = listIn<ClaimedEndpoint>(endpoints);
   const byEndpoint = new Map(claimed.map((endpoint) => [endpoint.endpointId, endpoint]));
-  const texts = Object.entries(JSON.parse(bodies ?? '{}') as Record<string, string>);
-  const byEvent = new Map(texts.map(([id, text]) => [id, Buffer.from(text)]));
+  const events = listIn<[id: string, body: string, subject: string]>(bodies);
+  const byEvent = new Map(
+    events.map(([id, text, eventSubject]) => [id, { body: Buffer.from(text), eventSubject }]),
+  );
   return listIn<DeliveryArray>(deliveries).flatMap((values) => {
     const [id, createdAt, endpointId, eventId, eventType, subject, queuedAt, ...counts] = values;
     const [attempts, scheduleStep, fence] = counts;
     const endpoint = byEndpoint.get(endpointId);
-    const body = byEvent.get(eventId) ?? null;
-    const event = { createdAt, endpointId, eventId, eventType, subject, body };
+    const stored = byEvent.get(eventId) ?? { body: null, eventSubject: null };
+    const event = { createdAt, endpointId, eventId, eventType, subject, ...stored };
     const delivery = { id, ...event, queuedAt, attempts, scheduleStep, fence };
     return endpoint ? [{ delivery, endpoint, leaseUntil }] : [];
   });
 }
 
 /**
- * Makes a pending delivery the first of its endpoint, which is sent even while the endpoint is
- * paused: a person asked for it, and it is the probe of the endpoint.
+ * Lets the first delivery of a paused endpoint be sent. To be called before the delivery is queued,
+ * because it locks the endpoint's health.
+ */
+export async function requestProbe({ sql }: Tx, endpointId: string, now: Instant): Promise<void> {
+  await sql`
+    update tallyhook.endpoint_health set probe_requested = true
+    where endpoint_id = ${endpointId} and paused_until > ${isoText(now)}`;
+}
+
+/**
+ * Makes a pending delivery the first of its endpoint. After `requestProbe` it is sent even while
+ * the endpoint is paused.
  */
 export async function sendFirst(
   tx: Tx,
@@ -236,9 +265,6 @@ export async function sendFirst(
     from (select due_at from tallyhook.pending_deliveries
       where endpoint_id = ${uuidOf(endpointId)} order by due_at limit 1) f
     where d.id = tallyhook.delivery_id(${uuidOf(eventId)}::uuid, ${endpointId})`;
-  await sql`
-    update tallyhook.endpoint_health set probe_requested = true
-    where endpoint_id = ${endpointId} and paused_until > ${isoText(now)}`;
 }
 
 /**
@@ -254,7 +280,8 @@ export async function pullForward(
   const { sql } = tx;
   const recovered = isoText(recoveredAt ?? now);
   await planByIndex(tx);
-  // The first that wait, of which some may have failed since: they keep their schedule.
+  // The first that wait, of which some may have failed since: they keep their schedule. Others were
+  // never attempted: they wait for another one of their subject.
   const pulled = await sql`
     with waiting as materialized (
       select id, attempts from tallyhook.pending_deliveries
@@ -263,7 +290,7 @@ export async function pullForward(
     )
     update tallyhook.pending_deliveries d set due_at = ${isoText(now)}
     from waiting w
-    where d.id = w.id and d.due_at > ${isoText(now)} and not exists (
+    where d.id = w.id and d.due_at > ${isoText(now)} and w.attempts > 0 and not exists (
       select from tallyhook.attempts a
       where a.delivery_id = w.id and a.n = w.attempts and a.at >= ${recovered})`;
   if (pulled.count === 0)

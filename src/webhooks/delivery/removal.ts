@@ -1,19 +1,19 @@
 /**
  * Removes bodies of events, for people and by age. In the same commit deliveries that still wait
- * for one of them are cancelled: what was removed is not sent. An attempt that has begun ends
- * as it ends, and is logged.
+ * for one of them are cancelled: what was removed is not sent any more. A delivery in flight ends by
+ * its attempt; if that fails, the next claim finds no body and cancels it.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
+import { type Clock, DAY_MS, type Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { findTombstone, readAged, removeBodies, type StoredEvent } from '../../outbox/outbox.ts';
 import type { removedBody } from '../../resources/delivery/event.ts';
-import { EVENT_TYPES } from '../../resources/delivery/events.ts';
+import { EVENT_TYPES, patternsOf } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
 import { pendingDeliveries } from '../tables.ts';
-import { endGone, makeNextDue, planByIndex } from './queue.ts';
+import { deliveryIdsOf, endGone, isUnclaimed, makeNextDue, planByIndex } from './queue.ts';
 
 export type Removal = ReturnType<typeof makeRemoval>;
 
@@ -26,7 +26,6 @@ interface Deps {
   wake: () => void;
 }
 
-const DAY_MS = 86_400_000;
 /** Events that one transaction examines. */
 const PAGE = 1_000;
 
@@ -87,18 +86,20 @@ export function makeRemoval({ db, peopleDb, clock, log, wake }: Deps) {
   };
 }
 
-/** The types that have each age. The exact type counts before its group, and both before all. */
+/** The types that have each age, by the most exact pattern that has one. */
 export function typesByAge(ages: Record<string, number>): Map<number, string[]> {
   const byAge = new Map<number, string[]>();
   for (const type of EVENT_TYPES) {
-    const days = ages[type] ?? ages[`${type.split('.')[0]}.*`] ?? ages['*'];
+    const days = patternsOf(type)
+      .map((pattern) => ages[pattern])
+      .find((age) => age !== undefined);
     if (days !== undefined) byAge.set(days, [...(byAge.get(days) ?? []), type]);
   }
   return byAge;
 }
 
 /**
- * Cancels the pending deliveries of events, those in flight too; returns how many. It locks no
+ * Cancels the pending deliveries of events except those in flight; returns how many. It locks no
  * endpoint, so a claim at the same time may defer the next delivery of a subject for a minute.
  */
 export async function cancelOf(
@@ -108,17 +109,16 @@ export async function cancelOf(
 ): Promise<number> {
   if (events.length === 0) return 0;
   const ids = events.map(({ id }) => id);
-  // Delivery ids begin with the time in their event's id, so a range finds those of one event.
-  const bound = (end: string) => ids.map((id) => `${id.slice(0, 14)}7${end}`);
+  const ranges = ids.map(deliveryIdsOf);
   const cancelled = await tx.sql<{ endpointId: string; subject: string | null }[]>`
     with gone as (
       delete from tallyhook.pending_deliveries d using (
-        select c.id
-        from unnest(${ids}::uuid[], ${bound('000-0000-000000000000')}::uuid[],
-          ${bound('fff-ffff-ffffffffffff')}::uuid[]) as e(id, first, last)
-        join tallyhook.pending_deliveries c
-          on c.id between e.first and e.last and c.event_id = e.id
-        order by c.id for update of c) c
+        select d.id
+        from unnest(${ids}::uuid[], ${ranges.map(([first]) => first)}::uuid[],
+          ${ranges.map(([, last]) => last)}::uuid[]) as e(id, first, last)
+        join tallyhook.pending_deliveries d
+          on d.id between e.first and e.last and d.event_id = e.id and ${isUnclaimed(tx, now)}
+        order by d.id for update of d) c
       where d.id = c.id returning ${columnsOf(tx.sql, pendingDeliveries, 'd')}
     ), ended as (${endGone(tx, 'cancelled', now)})
     select 'ep_' || endpoint_id as endpoint_id, subject from gone`;

@@ -9,7 +9,7 @@
  * token).
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
-import { type Clock, type Instant, isoText, pause } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText, isoTextOrNull, pause } from '../../kernel/clock.ts';
 import { idTime, uuidOf } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
@@ -17,8 +17,13 @@ import { beginSeries, type Metrics } from '../../kernel/telemetry/metrics.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/events.ts';
-import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
-import { disableEndpoint } from '../endpoints/store.ts';
+import { foldHealth, type HealthSignal } from '../endpoints/health.ts';
+import {
+  disableEndpoint,
+  type HealthUpdate,
+  lockHealths,
+  saveHealths,
+} from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
 import {
   ATTEMPT_RESULTS,
@@ -206,8 +211,13 @@ export class ResultWriter {
   ): Promise<void> {
     const { settings, random, emit } = this.deps;
     const ids = [...new Set(sends.map(({ job }) => job.delivery.endpointId))];
-    const endpoints = await lockHealth(tx, ids);
+    const endpoints = await lockHealths(tx, ids);
     const changed = await storeResults(tx, updatesOf(sends), now);
+    const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
+      return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
+    });
+    const blockers = unblocking.map(({ job }) => job.delivery);
+    await makeNextDue(tx, blockers, now);
     const drafts: EventDraft[] = [];
     const saved = new Map<string, HealthUpdate>();
     for (const [endpointId, before] of endpoints) {
@@ -224,12 +234,7 @@ export class ResultWriter {
       });
       drafts.push(...exhausted.flatMap(({ job }) => exhaustedDraftOf(job, now)));
     }
-    await saveHealth(tx, saved, now);
-    const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
-      return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
-    });
-    const blockers = unblocking.map(({ job }) => job.delivery);
-    await makeNextDue(tx, blockers, now);
+    await saveHealths(tx, saved, now);
     await emit(tx, drafts);
   }
 }
@@ -295,7 +300,7 @@ interface DeliveryUpdate {
 
 /**
  * A first attempt that delivers within so long of the event is stored in its delivery; others are
- * rows. So what is in deliveries is found by the time in their ids (endpoints/attempt-minutes.ts).
+ * rows. So what is in deliveries is found by the time in their ids (figures/attempt-minutes.ts).
  */
 export const SOON_MS = 60_000;
 
@@ -333,7 +338,7 @@ function pendingRow({ id, fence, dueAt, attempt, scheduleStep, outOfOrder }: Del
   return {
     id: uuidOf(id),
     fence,
-    due_at: dueAt === null ? null : isoText(dueAt),
+    due_at: isoTextOrNull(dueAt),
     n: attempt?.n ?? null,
     schedule_step: scheduleStep,
     out_of_order: outOfOrder,
@@ -367,52 +372,4 @@ async function releaseClaims(
     update tallyhook.pending_deliveries d set lease_until = null
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id uuid, fence int)
     where d.id = x.id and d.fence = x.fence`;
-}
-
-/** Locks the endpoints' health rows in id order and reads them, by endpoint id. */
-async function lockHealth(
-  tx: Tx,
-  ids: readonly string[],
-): Promise<Map<string, Health & { url: string }>> {
-  const rows = await tx.sql<(Health & { endpointId: string; url: string })[]>`
-    select h.endpoint_id, h.consecutive_failures,
-      h.failing_since, h.paused_until,
-      h.last_success_at, p.url
-    from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
-    where h.endpoint_id = any(${ids as string[]}::text[])
-    order by h.endpoint_id for update of h`;
-  return new Map(rows.map(({ endpointId, ...row }) => [endpointId, row]));
-}
-
-interface HealthUpdate extends Health {
-  /** Its circuit was open. */
-  recovered: boolean;
-}
-
-async function saveHealth(
-  tx: Tx,
-  healths: ReadonlyMap<string, HealthUpdate>,
-  now: Instant,
-): Promise<void> {
-  if (healths.size === 0) return;
-  const text = (at: Instant | null) => (at === null ? null : isoText(at));
-  const rows = [...healths].map(([id, health]) => ({
-    id,
-    failures: health.consecutiveFailures,
-    failing_since: text(health.failingSince),
-    paused_until: text(health.pausedUntil),
-    last_success_at: text(health.lastSuccessAt),
-    recovered: health.recovered,
-  }));
-  await tx.sql`
-    update tallyhook.endpoint_health h set consecutive_failures = x.failures,
-      failing_since = x.failing_since, paused_until = x.paused_until,
-      last_success_at = greatest(h.last_success_at, x.last_success_at),
-      probe_requested = h.probe_requested and x.paused_until is not null,
-      recovered_at = case when x.recovered then ${isoText(now)}
-        when x.paused_until is null then h.recovered_at end
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, failures int,
-      failing_since timestamptz, paused_until timestamptz, last_success_at timestamptz,
-      recovered boolean)
-    where h.endpoint_id = x.id`;
 }

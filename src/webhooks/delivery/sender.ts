@@ -116,14 +116,17 @@ export class Sender {
 
   accept(jobs: readonly Job[]): void {
     const now = this.deps.clock.now();
+    // The jobs of a claim share their endpoints.
+    const origins = new Map<Job['endpoint'], string>();
     for (const job of jobs) {
-      const { consecutiveFailures } = job.endpoint;
-      const queue = this.queueOf(job.delivery.endpointId, firstPool(consecutiveFailures));
-      const origin = originOf(job.endpoint.url);
+      const { endpoint } = job;
+      const queue = this.queueOf(job.delivery.endpointId, firstPool(endpoint.consecutiveFailures));
+      const origin = origins.get(endpoint) ?? originOf(endpoint.url);
+      origins.set(endpoint, origin);
       if (origin !== queue.origin) this.releaseQueue(queue);
       queue.origin = origin;
       queue.acceptedAt = now;
-      queue.inFlightMax = this.inFlightMaxOf(job.endpoint);
+      queue.inFlightMax = this.inFlightMaxOf(endpoint);
       (isRetry(job) ? queue.retries : queue.fresh).push(job);
       this.slots.wait(origin, 1);
       this.waiting.add(queue);

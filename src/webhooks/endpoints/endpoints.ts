@@ -23,14 +23,14 @@ import {
 import { exampleOfEvent } from '../../resources/delivery/event.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 import type { Row } from '../../resources/resource.ts';
-import { sendFirst } from '../delivery/queue.ts';
+import { requestProbe, sendFirst } from '../delivery/queue.ts';
 import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { checkAuth, shownAuth } from './auth.ts';
+import { checkAuth, shownAuth } from './destination/auth.ts';
+import { missingPackages } from './destination/packages.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { checkFilter } from './filter.ts';
 import { HEALTHY } from './health.ts';
-import { missingPackages } from './packages.ts';
 import {
   decryptAuth,
   decryptHeaders,
@@ -301,7 +301,9 @@ async function enable(
   held: HeldChoice,
 ): Promise<Endpoint> {
   const now = clock.now();
-  return db.begin(async ({ orm }) => {
+  return db.begin(async (tx) => {
+    const { orm } = tx;
+    await store.lockHealths(tx, [id]);
     const row = existing(await store.lockEndpoint(orm, id));
     if (row.state === 'enabled') return endpointOf(row, encryption, now);
     const skipBefore = held === 'skip' ? now : row.skipBefore;
@@ -374,6 +376,7 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
     const source = { endpointId: id, url: row.url };
     const now = deps.clock.now();
+    await requestProbe(tx, id, now);
     const [event] = await deps.emit(tx, [testEvent(source, now)]);
     const { id: eventId } = must(event, 'test event');
     await sendFirst(tx, { endpointId: id, eventId }, now);

@@ -1,8 +1,8 @@
 /**
  * The health of an endpoint, computed from the results of its attempts. Pure. A run of failures
- * opens the circuit breaker: nothing is sent until `pausedUntil`, then one probe at a time, and
- * each failed probe doubles the pause. Days of nothing but failures, or one 410, disable the
- * endpoint. The first success resets it.
+ * opens the circuit breaker: nothing is sent until `pausedUntil`. Then come probes, of each daemon
+ * one at a time, and each failed probe doubles the pause. Days of nothing but failures, or one 410,
+ * disable the endpoint. The first success resets it.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';

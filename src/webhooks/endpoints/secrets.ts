@@ -9,8 +9,8 @@ import type { Db } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Encryption } from '../encryption.ts';
-import type { AuthSettings } from './auth.ts';
-import type { DestinationSettings } from './destination.ts';
+import type { AuthSettings } from './destination/auth.ts';
+import type { DestinationSettings } from './destination/destination.ts';
 import type { SigningKey } from './signing.ts';
 import * as store from './store.ts';
 

@@ -12,7 +12,7 @@ import {
   isNull,
   or,
 } from '../../db/drizzle.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
@@ -214,6 +214,56 @@ export async function findHealth(orm: Orm, endpointId: string): Promise<Health |
 /** The deliveries that `skipBefore` names are cancelled. */
 export async function endSkip(orm: Orm, id: string): Promise<void> {
   await orm.update(endpoints).set({ skipBefore: null }).where(eq(endpoints.id, id));
+}
+
+/**
+ * Locks the endpoints' health rows in id order and reads them, by endpoint id. To be called before
+ * the endpoints are locked.
+ */
+export async function lockHealths(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<Map<string, Health & { url: string }>> {
+  const rows = await tx.sql<(Health & { endpointId: string; url: string })[]>`
+    select h.endpoint_id, h.consecutive_failures,
+      h.failing_since, h.paused_until,
+      h.last_success_at, p.url
+    from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
+    where h.endpoint_id = any(${ids as string[]}::text[])
+    order by h.endpoint_id for update of h`;
+  return new Map(rows.map(({ endpointId, ...row }) => [endpointId, row]));
+}
+
+export interface HealthUpdate extends Health {
+  /** Its circuit was open. */
+  recovered: boolean;
+}
+
+export async function saveHealths(
+  tx: Tx,
+  healths: ReadonlyMap<string, HealthUpdate>,
+  now: Instant,
+): Promise<void> {
+  if (healths.size === 0) return;
+  const rows = [...healths].map(([id, health]) => ({
+    id,
+    failures: health.consecutiveFailures,
+    failing_since: isoTextOrNull(health.failingSince),
+    paused_until: isoTextOrNull(health.pausedUntil),
+    last_success_at: isoTextOrNull(health.lastSuccessAt),
+    recovered: health.recovered,
+  }));
+  await tx.sql`
+    update tallyhook.endpoint_health h set consecutive_failures = x.failures,
+      failing_since = x.failing_since, paused_until = x.paused_until,
+      last_success_at = greatest(h.last_success_at, x.last_success_at),
+      probe_requested = h.probe_requested and x.paused_until is not null,
+      recovered_at = case when x.recovered then ${isoText(now)}
+        when x.paused_until is null then h.recovered_at end
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, failures int,
+      failing_since timestamptz, paused_until timestamptz, last_success_at timestamptz,
+      recovered boolean)
+    where h.endpoint_id = x.id`;
 }
 
 /** Resets failures and pause, as when it recovers; keeps `lastSuccessAt`. */

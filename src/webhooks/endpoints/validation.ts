@@ -9,8 +9,8 @@ import {
 } from '../../resources/delivery/endpoint.ts';
 import { isEventPattern } from '../../resources/delivery/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
-import type { AuthSettings } from './auth.ts';
-import { checkDestination, type DestinationSettings } from './destination.ts';
+import type { AuthSettings } from './destination/auth.ts';
+import { checkDestination, type DestinationSettings } from './destination/destination.ts';
 import { checkFilter } from './filter.ts';
 
 /** Defaults at creation: every event, no ordering, both schemes, no limits of its own. */

@@ -6,7 +6,7 @@
  */
 import type { Db, Queryable, Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { type Clock, DAY_MS, type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { FIRST_UUID, type Ids, uuidOf } from '../../kernel/ids.ts';
 import { REMOVED_SHAPE } from '../../outbox/outbox.ts';
@@ -30,8 +30,6 @@ type Request = Omit<Input, 'until'> & { until?: Instant | undefined };
 
 /** @param endpointId only those of this one */
 type Page = { endpointId?: string | undefined; before: string; limit: number };
-
-const DAY_MS = 86_400_000;
 
 export type Replays = ReturnType<typeof makeReplays>;
 
@@ -222,7 +220,7 @@ async function savePage(
   const isDone = examined < PAGE;
   await sql`
     update tallyhook.replays set examined = examined + ${examined}, queued = queued + ${queued},
-      position_at = coalesce(${lastAt === null ? null : isoText(lastAt)}, position_at),
+      position_at = coalesce(${isoTextOrNull(lastAt)}, position_at),
       position_id = coalesce(${lastId}, position_id),
       state = ${isDone ? 'done' : 'running'}, finished_at = ${isDone ? isoText(now) : null}
     where id = ${id}`;
@@ -303,8 +301,7 @@ function deliveriesOf(db: Queryable, { endpointId, types }: Input) {
     from page e join tallyhook.endpoints p
       on p.id = ${endpointId} and tallyhook.is_subscribed(p, e.type, e.subject)
     where e.shape <> ${REMOVED_SHAPE}
-      and (${types.length === 0} or array['*', e.type, split_part(e.type, '.', 1) || '.*']
-        && ${types}::text[])
+      and (${types.length === 0} or tallyhook.patterns_of(e.type) && ${types}::text[])
       and (p.filter is null or (
         select tallyhook.passes_filter(v, p.filter) from tallyhook.events v
         where v.recorded_at = e.recorded_at and v.id = e.id))`;

@@ -86,12 +86,12 @@ import {
 import { claimDeliveries, planByIndex } from '../../../src/webhooks/delivery/queue.ts';
 import { cancelOf } from '../../../src/webhooks/delivery/removal.ts';
 import { storeResults } from '../../../src/webhooks/delivery/result-writer.ts';
+import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import {
   countAttemptMinutes,
   listAttemptActivity,
-} from '../../../src/webhooks/endpoints/attempt-minutes.ts';
-import { readFigures } from '../../../src/webhooks/endpoints/figures.ts';
-import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
+} from '../../../src/webhooks/figures/attempt-minutes.ts';
+import { readFigures } from '../../../src/webhooks/figures/figures.ts';
 import { manualClock } from '../../harness/manual-clock.ts';
 import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';

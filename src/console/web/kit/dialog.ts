@@ -10,7 +10,7 @@ export interface Field {
   name: string;
   label: string;
   /** `area` for several lines, `choice` for one of `options`, `check` for yes or no. */
-  type?: 'text' | 'password' | 'area' | 'choice' | 'check' | 'number' | 'date' | 'datetime-local';
+  type?: 'text' | 'password' | 'area' | 'choice' | 'check' | 'number' | 'datetime-local';
   options?: readonly (readonly [value: string, text: string])[];
   value?: string;
   hint?: string;
@@ -207,7 +207,8 @@ function Input({ field, problem }: { field: Field; problem?: string | undefined 
   const { name, label, type = 'text', value = '', hint, optional = false } = field;
   const required = !optional;
   const invalid = problem === undefined ? {} : { 'aria-invalid': 'true' };
-  const common = { name, required, autocomplete: 'off', ...invalid };
+  const step = type === 'datetime-local' ? { step: 'any' } : {};
+  const common = { name, required, autocomplete: 'off', ...step, ...invalid };
   const input =
     type === 'area'
       ? html`<textarea rows="3" ...${common}>${value}</textarea>`

@@ -6,9 +6,9 @@
 import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
 import { BROKER_FAULTS } from '../../../resources/delivery/destination.ts';
-import type { DestinationSettings } from '../../endpoints/destination.ts';
+import type { DestinationSettings } from '../../endpoints/destination/destination.ts';
 import { type AttemptResponse, errorCodeOf, notSent } from '../http/attempt.ts';
-import type { RequestBuilder } from '../http/request.ts';
+import type { Decrypt } from '../http/request.ts';
 import type { Destination } from './destination.ts';
 import { deadlineOf } from './http.ts';
 import type { BrokerDriver } from './link.ts';
@@ -16,14 +16,14 @@ import { Links } from './links.ts';
 import type { Network } from './network.ts';
 
 interface BrokerDeps {
-  requests: RequestBuilder;
+  decrypt: Decrypt;
   network: Network;
   /** From the start to the confirmation. */
   deadlineMs: number;
 }
 
 export function makeBroker<S extends DestinationSettings>(
-  { requests, network, deadlineMs }: BrokerDeps,
+  { decrypt, network, deadlineMs }: BrokerDeps,
   loadDriver: () => Promise<BrokerDriver<S>>,
 ): Destination {
   const links = new Links();
@@ -31,7 +31,7 @@ export function makeBroker<S extends DestinationSettings>(
   let faults: BrokerDriver<S>['faults'] = {};
   return {
     async send(job, startedAt) {
-      const { settings, message } = requests.message(job, startedAt);
+      const { settings, message } = decrypt(job.endpoint).message(job.delivery, startedAt);
       const startedMs = monotonicMs();
       const abort = new AbortController();
       const open = async () => {

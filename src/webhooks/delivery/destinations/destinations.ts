@@ -3,10 +3,10 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { type DestinationKind, kindOf } from '../../../resources/delivery/destination.ts';
 import type { Encryption } from '../../encryption.ts';
 import type { UrlRules } from '../../endpoints/address.ts';
-import { isMissing } from '../../endpoints/packages.ts';
+import { isMissing } from '../../endpoints/destination/packages.ts';
 import type { WebhookSettings } from '../../settings.ts';
 import { makeAttemptClient } from '../http/attempt.ts';
-import { makeRequestBuilder } from '../http/request.ts';
+import { makeDecrypt } from '../http/request.ts';
 import { makeTokens } from '../http/tokens.ts';
 import { makeBroker } from './broker.ts';
 import type { Destination } from './destination.ts';
@@ -29,13 +29,13 @@ export function makeDestinations({
   settings,
 }: DestinationsDeps): Destination {
   const { userAgent } = settings;
-  const requests = makeRequestBuilder({ encryption, wallClock, rules, userAgent });
+  const decrypt = makeDecrypt({ encryption, wallClock, rules, userAgent });
   const client = makeAttemptClient(settings.send, rules.allowed, settings.proxies);
   const { deadlineMs } = settings.send;
   const tokens = makeTokens(client, wallClock);
-  const http = makeHttp({ requests, client, tokens, deadlineMs });
-  const sqs = makeSqs(requests, client, wallClock);
-  const deps = { requests, network: makeNetwork(rules), deadlineMs };
+  const http = makeHttp({ decrypt, client, tokens, deadlineMs });
+  const sqs = makeSqs(decrypt, client, wallClock);
+  const deps = { decrypt, network: makeNetwork(rules), deadlineMs };
   const brokers = {
     kafka: makeBroker(deps, () => driverOf(import('./kafka.ts'))),
     nats: makeBroker(deps, () => driverOf(import('./nats.ts'))),

@@ -4,20 +4,20 @@
  * is replaced, and the request repeated once in the same attempt, unless the token was new.
  */
 import { monotonicMs } from '../../../kernel/clock.ts';
-import type { OAuth2Settings } from '../../endpoints/auth.ts';
+import type { OAuth2Settings } from '../../endpoints/destination/auth.ts';
 import {
   type AttemptClient,
   type AttemptResponse,
   notSent,
   type WebhookRequest,
 } from '../http/attempt.ts';
-import type { RequestBuilder } from '../http/request.ts';
+import type { Decrypt, DecryptedEndpoint } from '../http/request.ts';
 import type { Token, Tokens } from '../http/tokens.ts';
 import type { ClaimedEndpoint } from '../queue.ts';
 import type { Destination } from './destination.ts';
 
 interface HttpDeps {
-  requests: RequestBuilder;
+  decrypt: Decrypt;
   /** Belongs to the caller, who interrupts and closes it. */
   client: AttemptClient;
   tokens: Tokens;
@@ -27,17 +27,18 @@ interface HttpDeps {
 const NO_BODY = Buffer.alloc(0);
 
 export function makeHttp(deps: HttpDeps): Pick<Destination, 'send'> {
-  const { requests, client } = deps;
+  const { decrypt, client } = deps;
   return {
     async send({ delivery, endpoint }, startedAt) {
       const event = { id: delivery.eventId, body: delivery.body ?? NO_BODY };
-      const request = requests.build(endpoint, event, startedAt);
-      const oauth2 = requests.oauth2Of(endpoint);
+      const decrypted = decrypt(endpoint);
+      const request = decrypted.request(event, startedAt);
+      const { oauth2 } = decrypted;
       const deadlineMs = deadlineOf(endpoint, deps.deadlineMs);
       const response = oauth2
         ? await postWithToken({ ...deps, deadlineMs }, endpoint.endpointId, oauth2, request)
         : await client.post(request, deadlineMs);
-      return redacted(requests, endpoint, response);
+      return redacted(decrypted, response);
     },
   };
 }
@@ -82,11 +83,10 @@ async function postWithToken(
 
 /** The response without the secrets of the endpoint. */
 export function redacted(
-  requests: RequestBuilder,
-  endpoint: ClaimedEndpoint,
+  { redact }: DecryptedEndpoint,
   response: AttemptResponse,
 ): AttemptResponse {
-  return changed(response, (text) => requests.redact(endpoint, text));
+  return changed(response, redact);
 }
 
 function changed(response: AttemptResponse, change: (text: string) => string): AttemptResponse {

@@ -12,7 +12,7 @@ import {
   ProduceAcks,
   Producer,
 } from '@platformatic/kafka';
-import { type KafkaSettings, serverOf } from '../../endpoints/destination.ts';
+import { type KafkaSettings, serverOf } from '../../endpoints/destination/destination.ts';
 import type { BrokerDriver, Link } from './link.ts';
 import type { Network } from './network.ts';
 

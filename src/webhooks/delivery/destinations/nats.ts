@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { jetstream } from '@nats-io/jetstream';
 import { connect, headers as makeHeaders } from '@nats-io/transport-node';
-import { type NatsSettings, placeFor, serverOf } from '../../endpoints/destination.ts';
+import { type NatsSettings, placeFor, serverOf } from '../../endpoints/destination/destination.ts';
 import { type BrokerDriver, firstOf, type Link } from './link.ts';
 import type { Network } from './network.ts';
 

@@ -3,7 +3,11 @@
  * one that no queue takes is returned, and is a failure.
  */
 import { connect } from 'amqplib';
-import { placeFor, type RabbitmqSettings, serverOf } from '../../endpoints/destination.ts';
+import {
+  placeFor,
+  type RabbitmqSettings,
+  serverOf,
+} from '../../endpoints/destination/destination.ts';
 import { type BrokerDriver, firstOf, type Link } from './link.ts';
 import type { Network } from './network.ts';
 
@@ -59,7 +63,10 @@ async function openAt(
   };
   connection.on('error', end);
   connection.on('close', end);
-  const channel = await connection.createConfirmChannel();
+  const channel = await connection.createConfirmChannel().catch((error: unknown) => {
+    void connection.close().catch(() => {});
+    throw error;
+  });
   channel.on('error', end);
   channel.on('close', () => end());
   // It comes before the confirmation.

@@ -6,24 +6,25 @@
 import { AwsV4Signer } from 'aws4fetch';
 import type { Clock } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import { regionOf, type SqsSettings } from '../../endpoints/destination.ts';
+import { regionOf, type SqsSettings } from '../../endpoints/destination/destination.ts';
 import type { AttemptClient, WebhookRequest } from '../http/attempt.ts';
-import type { Message, RequestBuilder } from '../http/request.ts';
+import type { Decrypt, Message } from '../http/request.ts';
 import type { Destination } from './destination.ts';
 import { redacted } from './http.ts';
 
 /** @param client belongs to the caller, who interrupts and closes it */
 export function makeSqs(
-  requests: RequestBuilder,
+  decrypt: Decrypt,
   client: AttemptClient,
   wallClock: Clock,
 ): Pick<Destination, 'send'> {
   return {
     async send(job, startedAt) {
-      const { settings, message } = requests.message(job, startedAt);
+      const decrypted = decrypt(job.endpoint);
+      const { settings, message } = decrypted.message(job.delivery, startedAt);
       const deadlineMs = job.endpoint.timeoutMs ?? undefined;
       const request = await signedRequest(settings as SqsSettings, message, wallClock);
-      return redacted(requests, job.endpoint, await client.post(request, deadlineMs));
+      return redacted(decrypted, await client.post(request, deadlineMs));
     },
   };
 }

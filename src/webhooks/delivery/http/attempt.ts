@@ -9,9 +9,10 @@ import { after, monotonicMs } from '../../../kernel/clock.ts';
 import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { tlsFaultOf } from '../../../resources/faults.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
-import type { TlsSettings } from '../../endpoints/auth.ts';
+import type { TlsSettings } from '../../endpoints/destination/auth.ts';
 import type { ResponseSummary } from '../attempt-result.ts';
 import { makeConnector, type ProxyUse } from './connector.ts';
+import { RecentlyUsed } from './recently-used.ts';
 import { remembered } from './remembered.ts';
 import { BLOCKED_ADDRESS, checkedLookup, makeResolve, type Resolve } from './resolve.ts';
 
@@ -80,19 +81,14 @@ export function makeAttemptClient(
       connect: makeConnector(lookup, limits.deadlineMs, proxies, tls),
     });
   const agent = makeAgent();
-  const own = new Map<TlsSettings, Agent>();
+  const own = new RecentlyUsed<TlsSettings, Agent>(OWN_AGENTS_MAX, (one) => void one.close());
   const agentFor = (tls: TlsSettings | undefined) => {
     if (!tls) return agent;
-    const known = own.get(tls) ?? makeAgent(tls);
-    // The last of them is the one that was used last.
-    own.delete(tls);
-    own.set(tls, known);
-    const [oldest] = own;
-    if (own.size > OWN_AGENTS_MAX && oldest) {
-      own.delete(oldest[0]);
-      void oldest[1].close();
-    }
-    return known;
+    const known = own.get(tls);
+    if (known) return known;
+    const made = makeAgent(tls);
+    own.set(tls, made);
+    return made;
   };
   const inFlight = new Set<Exchange>();
   const isBlocked = remembered((hostname: string) => {

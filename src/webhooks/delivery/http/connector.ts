@@ -15,7 +15,7 @@ import { ProxyFailure } from '../../../kernel/http/proxy-failure.ts';
 import { serverNameOf } from '../../../kernel/http/server-name.ts';
 import { openTunnel, type Tunnel } from '../../../kernel/http/tunnel.ts';
 import { endWithError, failedHandshake } from '../../../resources/faults.ts';
-import type { TlsSettings } from '../../endpoints/auth.ts';
+import type { TlsSettings } from '../../endpoints/destination/auth.ts';
 
 export interface ProxyUse extends ProxySettings {
   /** The proxy gets names, and no resolved address is judged. */

@@ -6,23 +6,18 @@ import type { Clock, Instant } from '../../../kernel/clock.ts';
 import { must } from '../../../kernel/errors.ts';
 import type { Encryption } from '../../encryption.ts';
 import { type UrlRules, validateUrl } from '../../endpoints/address.ts';
-import { type AuthSettings, type OAuth2Settings, secretsOfAuth } from '../../endpoints/auth.ts';
-import { type DestinationSettings, secretsIn } from '../../endpoints/destination.ts';
+import { type OAuth2Settings, secretsOfAuth } from '../../endpoints/destination/auth.ts';
+import { type DestinationSettings, secretsIn } from '../../endpoints/destination/destination.ts';
 import {
   decryptAuth,
   decryptDestination,
   decryptHeaders,
   decryptKeys,
 } from '../../endpoints/secrets.ts';
-import {
-  activeKeys,
-  type ParsedKey,
-  parseKey,
-  type SigningKey,
-  signedHeaders,
-} from '../../endpoints/signing.ts';
+import { activeKeys, parseKey, signedHeaders } from '../../endpoints/signing.ts';
 import type { ClaimedEndpoint, Job } from '../queue.ts';
 import type { WebhookRequest } from './attempt.ts';
+import { RecentlyUsed } from './recently-used.ts';
 import { makeRedaction } from './redaction.ts';
 import { remembered } from './remembered.ts';
 
@@ -37,17 +32,6 @@ type EncryptedEndpoint = Pick<
   | 'encryptedAuth'
 >;
 
-interface DecryptedEndpoint {
-  source: EncryptedEndpoint;
-  url: URL;
-  headers: Record<string, string>;
-  /** Undefined for HTTP. */
-  destination: DestinationSettings | undefined;
-  auth: AuthSettings | undefined;
-  keys: (SigningKey & { parsed: ParsedKey })[];
-  redact: (text: string) => string;
-}
-
 /** An event as a broker gets it. */
 export interface Message {
   /** The id of the event. */
@@ -60,84 +44,50 @@ export interface Message {
   body: Buffer;
 }
 
-export interface RequestBuilder {
-  /** Signs with every active key. @throws Failure `url_refused`, `decryption_failed` */
-  build(
-    endpoint: EncryptedEndpoint,
-    event: { id: string; body: Uint8Array },
-    now: Instant,
-  ): WebhookRequest;
-  /** How a token for the endpoint is got; the same object until the endpoint changes. */
-  oauth2Of(endpoint: EncryptedEndpoint): OAuth2Settings | undefined;
-  /** A message with the same headers and body. @throws Failure `decryption_failed` */
+/** An endpoint with its secrets. */
+export interface DecryptedEndpoint {
+  /** How a token for it is got. */
+  oauth2: OAuth2Settings | undefined;
+  /** Signs with every active key. */
+  request(event: { id: string; body: Uint8Array }, now: Instant): WebhookRequest;
+  /** A message with the same headers and body, and how its broker is reached. */
   message(
-    job: Pick<Job, 'delivery' | 'endpoint'>,
+    delivery: Job['delivery'],
     now: Instant,
   ): { settings: DestinationSettings; message: Message };
-  /** Replaces the endpoint's secrets in a text of a response; see `makeRedaction`. */
-  redact(endpoint: EncryptedEndpoint, text: string): string;
+  /** Replaces its secrets in a text of a response; see `makeRedaction`. */
+  redact(text: string): string;
 }
+
+/** To be called once for an attempt. @throws Failure `url_refused`, `decryption_failed` */
+export type Decrypt = (endpoint: EncryptedEndpoint) => DecryptedEndpoint;
 
 const CACHED_MAX = 1_000;
 
-export function makeRequestBuilder(deps: {
+interface DecryptDeps {
   encryption: Encryption;
   wallClock: Clock;
   rules: UrlRules;
   userAgent: string;
-}): RequestBuilder {
-  const { encryption, wallClock, rules, userAgent } = deps;
-  const cache = new Map<string, DecryptedEndpoint>();
-  const decrypted = (endpoint: EncryptedEndpoint): DecryptedEndpoint => {
-    const cached = cache.get(endpoint.endpointId);
-    if (cached && isSame(cached.source, endpoint)) return cached;
-    if (cache.size >= CACHED_MAX) cache.clear();
-    const fresh = decrypt(endpoint, encryption, rules);
-    cache.set(endpoint.endpointId, fresh);
-    return fresh;
-  };
-  const signed = (
-    { keys }: DecryptedEndpoint,
-    { id, body }: { id: string; body: Uint8Array },
-    now: Instant,
-  ) => {
-    const message = { id, timestamp: Math.floor(wallClock.now() / 1000), body };
-    const parsed = activeKeys(keys, now).map((key) => key.parsed);
-    return signedHeaders(message, parsed);
-  };
-  return {
-    build(endpoint, event, now) {
-      const known = decrypted(endpoint);
-      return {
-        url: known.url,
-        body: event.body,
-        tls: known.auth?.tls,
-        headers: {
-          'content-type': 'application/json',
-          'user-agent': userAgent,
-          ...known.headers,
-          ...signed(known, event, now),
-        },
-      };
-    },
-    oauth2Of: (endpoint) => decrypted(endpoint).auth?.oauth2,
-    message({ delivery, endpoint }, now) {
-      const known = decrypted(endpoint);
-      const { eventId: id, eventType: type } = delivery;
-      const body = must(delivery.body, 'body of a message');
-      const headers = { 'content-type': 'application/json', ...signed(known, { id, body }, now) };
-      const key = delivery.subject ?? endpoint.subjects?.[id] ?? id;
-      const settings = must(known.destination, 'destination of a message');
-      return { settings, message: { id, type, key, headers, body } };
-    },
-    redact: (endpoint, text) => decrypted(endpoint).redact(text),
+}
+
+export function makeDecrypt(deps: DecryptDeps): Decrypt {
+  const cache = new RecentlyUsed<
+    string,
+    { source: EncryptedEndpoint; decrypted: DecryptedEndpoint }
+  >(CACHED_MAX);
+  return (source) => {
+    const cached = cache.get(source.endpointId);
+    if (cached && isSame(cached.source, source)) return cached.decrypted;
+    const decrypted = decrypt(source, deps);
+    cache.set(source.endpointId, { source, decrypted });
+    return decrypted;
   };
 }
 
 function decrypt(
   endpoint: EncryptedEndpoint,
-  encryption: Encryption,
-  rules: UrlRules,
+  { encryption, wallClock, rules, userAgent }: DecryptDeps,
 ): DecryptedEndpoint {
   const { endpointId, signing, encryptedSecrets, encryptedHeaders } = endpoint;
   const destination = decryptDestination(encryption, endpointId, endpoint.encryptedDestination);
@@ -156,7 +106,33 @@ function decrypt(
     ...secretsOfAuth(auth),
   ];
   const redact = makeRedaction({ keys: all.map((key) => key.secret), headers: secrets, url });
-  return { source: endpoint, url, headers, destination, auth, keys, redact: remembered(redact) };
+  const signed = ({ id, body }: { id: string; body: Uint8Array }, now: Instant) => {
+    const message = { id, timestamp: Math.floor(wallClock.now() / 1000), body };
+    const parsed = activeKeys(keys, now).map((key) => key.parsed);
+    return signedHeaders(message, parsed);
+  };
+  return {
+    oauth2: auth?.oauth2,
+    request: (event, now) => ({
+      url,
+      body: event.body,
+      tls: auth?.tls,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': userAgent,
+        ...headers,
+        ...signed(event, now),
+      },
+    }),
+    message({ eventId: id, eventType: type, ...delivery }, now) {
+      const body = must(delivery.body, 'body of a message');
+      const own = { 'content-type': 'application/json', ...signed({ id, body }, now) };
+      const settings = must(destination, 'destination of a message');
+      const key = delivery.eventSubject ?? id;
+      return { settings, message: { id, type, key, headers: own, body } };
+    },
+    redact: remembered(redact),
+  };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {

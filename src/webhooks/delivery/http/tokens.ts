@@ -3,10 +3,12 @@
  * in memory only. Deliveries that need one at once share a request. Tokens are asked for through
  * the client of the deliveries, so its address rules, proxies and deadlines hold for them too.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Instant } from '../../../kernel/clock.ts';
 import { jsonText } from '../../../kernel/json.ts';
-import type { OAuth2Settings } from '../../endpoints/auth.ts';
+import type { OAuth2Settings } from '../../endpoints/destination/auth.ts';
 import { type AttemptClient, type AttemptResponse, notSent } from './attempt.ts';
+import { RecentlyUsed } from './recently-used.ts';
 import { makeRedaction } from './redaction.ts';
 import { remembered } from './remembered.ts';
 
@@ -44,7 +46,7 @@ const LIFETIME_MAX_S = 86_400;
 const MARGIN_S = 30;
 
 export function makeTokens(client: AttemptClient, clock: Clock): Tokens {
-  const known = new Map<string, Known>();
+  const known = new RecentlyUsed<string, Known>(TOKENS_MAX);
   const asked = new Map<string, Asked>();
   const ask = async (endpointId: string, settings: OAuth2Settings, deadlineMs: number) => {
     const url = new URL(settings.tokenUrl);
@@ -54,17 +56,17 @@ export function makeTokens(client: AttemptClient, clock: Clock): Tokens {
     const { value, lifetimeS } = answer;
     const redact = remembered(makeRedaction({ keys: [], headers: [`Bearer ${value}`], url }));
     const token = { value, redact };
-    if (known.size >= TOKENS_MAX) known.clear();
     known.set(endpointId, { settings, token, until: clock.now() + lifetimeS * 1_000 });
     return { token, isNew: true };
   };
   return {
     get(endpointId, settings, deadlineMs) {
       const before = known.get(endpointId);
-      if (before?.settings === settings && before.until > clock.now())
+      // By their values: those of an endpoint that was displaced are decrypted again.
+      if (before && isDeepStrictEqual(before.settings, settings) && before.until > clock.now())
         return Promise.resolve({ token: before.token, isNew: false });
       const running = asked.get(endpointId);
-      if (running?.settings === settings) return running.got;
+      if (running && isDeepStrictEqual(running.settings, settings)) return running.got;
       const got = ask(endpointId, settings, deadlineMs).finally(() => {
         if (asked.get(endpointId)?.got === got) asked.delete(endpointId);
       });

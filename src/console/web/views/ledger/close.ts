@@ -5,7 +5,7 @@ import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { DECIDE, type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
-import { signedText, wordsOf, zoneOfPage } from '../../kit/format.ts';
+import { instantOf, signedText, wordsOf, zoneOfPage } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { lastMonth, periodText } from './reports.ts';
 
@@ -52,15 +52,19 @@ export function ClosePeriod(of: { from: string | undefined; today: string; done:
 /** With what was entered last; at first the month that a report proposes. */
 function endFields(from: string | undefined, today: string, input: Values): Field[] {
   const month = lastMonth(today);
-  const isClosed = from !== undefined && Date.parse(from) >= Date.parse(month.to);
-  const { from: first = month.from, to: last = isClosed ? today : month.to } = input;
-  const hint = `Days of ${zoneOfPage()}`;
-  const begin: Field = { name: 'from', label: 'Begin', type: 'date', value: first, hint };
-  const end: Field = { name: 'to', label: 'End, exclusive', type: 'date', value: last, hint };
-  return from === undefined ? [begin, end] : [end];
+  const isClosed = from !== undefined && Date.parse(from) >= Date.parse(instantOf(month.to));
+  const { from: first = month.from, to: last = isClosed ? `${today}T00:00` : month.to } = input;
+  const common = { type: 'datetime-local', hint: `Time of ${zoneOfPage()}` } as const;
+  const end: Field = { name: 'to', label: 'End, exclusive', value: last, ...common };
+  return from === undefined
+    ? [{ name: 'from', label: 'Begin', value: first, ...common }, end]
+    : [end];
 }
 
-const momentsOf = ({ from, to }: Values) => (from === undefined ? { to } : { from, to });
+/** The begin is known after the first period. */
+function momentsOf({ from, to }: Values) {
+  return { ...(from === undefined ? {} : { from: instantOf(from) }), to: instantOf(to) };
+}
 
 function Close({ trial, input, done }: { trial: Trial; input: Values; done: () => void }) {
   const { obstacles, period_from: from, period_to: to } = trial;

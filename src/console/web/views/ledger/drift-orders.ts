@@ -98,7 +98,8 @@ function Reasons({ of: drifts }: { of: readonly Drift[] }) {
     ${drifts.map(({ id, amount, addr, proposal }) => {
       const of = amount === null ? 'a drift' : signedText(amount);
       return html`<li key=${id}>
-        ${proposal?.kind} ${of} on ${shortText(addr)}: “${proposal?.reason}” (${proposal?.proposed_by})
+        ${proposal?.kind} ${of} on ${shortText(addr)}: “${proposal?.reason}”
+        (${proposal?.proposed_by})
       </li>`;
     })}
   </ul>`;

@@ -7,7 +7,7 @@ import { call, sessionOf, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Code, ListTable, Pill, State, View } from '../../kit/elements.ts';
-import { countText, instantText } from '../../kit/format.ts';
+import { countText, instantOf, instantText, zoneOfPage } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -36,23 +36,24 @@ export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }
   </span>`;
 }
 
-/** The last whole month, of a day of the current one. */
+/** The last whole month, of a day of the current one, as inputs of local time take it. */
 export function lastMonth(today: string): { from: string; to: string } {
   const to = `${today.slice(0, 8)}01`;
   const before = new Date(Date.parse(to) - 1).toISOString();
-  return { from: `${before.slice(0, 8)}01`, to };
+  return { from: `${before.slice(0, 8)}01T00:00`, to: `${to}T00:00` };
 }
 
-function fieldsOf({ time_zone: zone, today }: Calendar): Field[] {
+function fieldsOf({ today }: Calendar): Field[] {
   const { from, to } = lastMonth(today);
-  const hint = `Days of ${zone}`;
+  const type = 'datetime-local';
   return [
-    { name: 'from', label: 'From', type: 'date', value: from, hint },
-    { name: 'to', label: 'To, exclusive', type: 'date', value: to },
+    { name: 'from', label: 'From', type, value: from, hint: `Time of ${zoneOfPage()}` },
+    { name: 'to', label: 'To, exclusive', type, value: to },
   ];
 }
 
-async function makeReport(period: Values) {
+async function makeReport({ from, to }: Values) {
+  const period = { from: instantOf(from), to: instantOf(to) };
   const { id } = await call<Report>('POST', '/api/reports', { kind: 'reconciliation', ...period });
   go(`/reports/${id}`);
 }

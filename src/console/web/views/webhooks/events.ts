@@ -1,5 +1,5 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
-import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
+import { EVENT_TYPES, patternsOf } from '../../../../resources/delivery/events.ts';
 import { call, type Problem, pause, problemOf, withQuery } from '../../kit/api.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import { Card, Choice, Failed, FilterInput, Pill, Time, View } from '../../kit/elements.ts';
@@ -51,7 +51,7 @@ export default function Events(_: ViewProps) {
 }
 
 function Filters({ types, subject }: { types: string; subject: string }) {
-  const groups = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))];
+  const groups = [...new Set(EVENT_TYPES.map((type) => patternsOf(type)[1]))];
   const find = (event: Event) => {
     setQuery({ subject: valuesOf(event).subject ?? '' });
   };

@@ -65,7 +65,9 @@ export function ReplayCard({ endpoint, path }: { endpoint: Endpoint; path: strin
         }
       </div>`
     }
-    ${rows.length > 0 && html`<${Table} rows=${rows} columns=${columnsOf(owner, begun)} empty="" />`}
+    ${
+      rows.length > 0 && html`<${Table} rows=${rows} columns=${columnsOf(owner, begun)} empty="" />`
+    }
   <//>`;
 }
 

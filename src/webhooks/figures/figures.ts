@@ -3,7 +3,7 @@
  * long its attempts took as a histogram, whose sums give the percentiles of any time.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { DAY_MS, HOUR_MS, type Instant, isoText, MINUTE_MS } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { FigureStep, figures } from '../../resources/delivery/figures.ts';
 import type { Row } from '../../resources/resource.ts';
@@ -22,15 +22,14 @@ export interface FiguresRequest {
   until?: Instant | undefined;
 }
 
-const DAY_MS = 86_400_000;
 /** Each step with its default range and its longest. */
 const STEPS = {
-  minute: { stepMs: 60_000, rangeMs: 3_600_000, maxMs: DAY_MS, longest: 'a day' },
-  hour: { stepMs: 3_600_000, rangeMs: DAY_MS, maxMs: 30 * DAY_MS, longest: '30 days' },
+  minute: { stepMs: MINUTE_MS, rangeMs: HOUR_MS, maxMs: DAY_MS, longest: 'a day' },
+  hour: { stepMs: HOUR_MS, rangeMs: DAY_MS, maxMs: 30 * DAY_MS, longest: '30 days' },
   day: { stepMs: DAY_MS, rangeMs: 30 * DAY_MS, maxMs: 30 * DAY_MS, longest: '30 days' },
 };
 /** Of the minutes; they are deleted a day later. */
-const KEPT_MS = 30 * DAY_MS;
+export const KEPT_MS = 30 * DAY_MS;
 
 /** The endpoint of the minutes that are of all endpoints. */
 export const ALL_ENDPOINTS = '';

@@ -3,10 +3,10 @@
  * credentials), and by a client certificate. Stored encrypted as a whole, and never shown again.
  */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import type { Instant } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
-import type { AuthKind, CLIENT_AUTHENTICATIONS } from '../../resources/delivery/auth.ts';
-import { type UrlRules, validateUrl } from './address.ts';
+import type { Instant } from '../../../kernel/clock.ts';
+import { Failure } from '../../../kernel/errors.ts';
+import type { AuthKind, CLIENT_AUTHENTICATIONS } from '../../../resources/delivery/auth.ts';
+import { type UrlRules, validateUrl } from '../address.ts';
 import { isX509, parseCertificates } from './certificates.ts';
 
 export interface OAuth2Settings {

@@ -1,6 +1,6 @@
 /** The packages that some kinds of destinations need, which may not be installed. */
 import { createRequire } from 'node:module';
-import type { DestinationKind } from '../../resources/delivery/destination.ts';
+import type { DestinationKind } from '../../../resources/delivery/destination.ts';
 
 const PACKAGES: Partial<Record<DestinationKind, readonly string[]>> = {
   kafka: ['@platformatic/kafka'],

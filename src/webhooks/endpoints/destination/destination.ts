@@ -3,9 +3,9 @@
  * They are stored encrypted as a whole; only the address that is made of them here is shown.
  */
 
-import { Failure } from '../../kernel/errors.ts';
-import type { BrokerKind, SASL_MECHANISMS } from '../../resources/delivery/destination.ts';
-import { parseServer, type UrlRules, validateUrl } from './address.ts';
+import { Failure } from '../../../kernel/errors.ts';
+import type { BrokerKind, SASL_MECHANISMS } from '../../../resources/delivery/destination.ts';
+import { parseServer, type UrlRules, validateUrl } from '../address.ts';
 import { isX509 } from './certificates.ts';
 
 /** What the kinds with connections of their own have in common. */

@@ -4,21 +4,18 @@
  * attempt is stored after its end.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { HOUR_MS, type Instant, isoText, MINUTE_MS } from '../../kernel/clock.ts';
 import { idTime, uuidAt } from '../../kernel/ids.ts';
 import type { attemptStep } from '../../resources/admin/activity.ts';
 import type { Row } from '../../resources/resource.ts';
 import { planByIndex } from '../delivery/queue.ts';
 import { SOON_MS } from '../delivery/result-writer.ts';
-import { ALL_ENDPOINTS, bucketOf, histogramOf } from './figures.ts';
+import { ALL_ENDPOINTS, bucketOf, histogramOf, KEPT_MS } from './figures.ts';
 
-const MINUTE_MS = 60_000;
 /** An attempt is stored sooner after its start, unless the database did not respond. */
 const STORED_WITHIN_MS = 3 * MINUTE_MS;
 /** What one pass counts at most: after a downtime several follow one another. */
-const PASS_MS = 60 * MINUTE_MS;
-/** The longest range of a plot. */
-const SHOWN_MS = 30 * 86_400_000;
+const PASS_MS = HOUR_MS;
 const DELETED_MAX = 10_000;
 
 /** Counts what is not counted yet; returns whether minutes are left. */
@@ -74,7 +71,7 @@ async function findUncounted({ sql }: Queryable, now: Instant) {
   const [counted] = await sql<{ newest: Instant | null }[]>`
     select max(at) as newest from tallyhook.attempt_minutes`;
   const newest = counted?.newest ?? null;
-  const since = Math.max(now - SHOWN_MS, newest === null ? 0 : newest + MINUTE_MS);
+  const since = Math.max(now - KEPT_MS, newest === null ? 0 : newest + MINUTE_MS);
   const [found] = await sql<{ attempt: Instant | null; delivery: string | null }[]>`
     select (select min(a.at) from tallyhook.attempts a where a.at >= ${isoText(since)}) as attempt,
       (select 'dlv_' || d.id from tallyhook.deliveries d
@@ -116,8 +113,8 @@ export async function listAttemptActivity(
 /** Deletes some minutes before; returns how many. */
 export async function deleteAttemptMinutes({ sql }: Queryable, before: Instant): Promise<number> {
   const deleted = await sql`
-    delete from tallyhook.attempt_minutes where (endpoint_id, at) in (
-      select endpoint_id, at from tallyhook.attempt_minutes
+    delete from tallyhook.attempt_minutes where (endpoint_id, at, event_type) in (
+      select endpoint_id, at, event_type from tallyhook.attempt_minutes
       where at < ${isoText(before)} order by at limit ${DELETED_MAX})`;
   return deleted.count;
 }

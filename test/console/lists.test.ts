@@ -1,0 +1,78 @@
+/** Lists and times of the console, in a browser whose clock has another zone than the reports. */
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { useBrowser } from '../harness/browser.ts';
+import { ADMIN_KEY } from '../harness/daemon.ts';
+import { useRig } from '../harness/rig.ts';
+import { FIRST, signIn } from './browsing.ts';
+
+describe('Lists and times', () => {
+  const browser = useBrowser();
+  const rig = useRig({ reports: { reconciliation: { time_zone: 'Asia/Seoul' } } });
+  const reader = () =>
+    signIn(browser(), rig.daemon.url, ADMIN_KEY, { ...FIRST, zone: 'America/New_York' });
+
+  it('A page names the zone of its times: of the books that of the reports', async () => {
+    const { page, open, check } = await reader();
+    await open('/operations');
+    await page.getByText('Times are in America/New_York.').waitFor();
+    await page.getByRole('link', { name: 'Reports' }).click();
+    await page.getByText('Times are in Asia/Seoul.').waitFor();
+    await page.getByRole('button', { name: 'Make a report' }).click();
+    await check('the month of a new report');
+    await page.locator('dialog button[type=submit]').click();
+    await page.locator('.report-page .report').waitFor();
+    await open('/reports');
+    const period = /^\d{4}-\d\d-01 to \d{4}-\d\d-01 \(Asia\/Seoul\)$/;
+    await page.getByRole('link', { name: period }).waitFor();
+    const { json } = await rig.app.call('GET', '/api/reports');
+    for (const end of ['period_from', 'period_to'])
+      expect(json.data[0][end]).toMatch(/T15:00:00.000Z$/);
+    await page.getByRole('link', { name: 'Watches' }).click();
+    await page.getByText('Times are in America/New_York.').waitFor();
+  });
+
+  it('A row is followed wherever it is pressed, and the rows are saved as CSV', async () => {
+    const reference = '=order;1';
+    const given = await rig.app.give(rig.world.ada, 5_151, { 'tallyhook-reference': reference });
+    const { operation_id: id } = await rig.eventOf(given, 'operation.settled').then((e) => e.data);
+    const { page, open, check } = await reader();
+    await open('/operations');
+    const row = page.locator('tbody tr', { hasText: '5 151' });
+    await row.waitFor();
+    const saving = page.waitForEvent('download');
+    await page.getByRole('button', { name: /^Save \d+ as CSV$/ }).click();
+    const file = await saving;
+    expect(file.suggestedFilename()).toBe('Operation.csv');
+    const [head, ...lines] = (await readFile(await file.path(), 'utf8')).split('\r\n');
+    expect(head).toMatch(/^\ufeff\w+(,\w+)+$/);
+    expect(lines.find((line) => line.includes(',5151,'))).toContain(`"'${reference}"`);
+    await check('operations with their file');
+    await row.getByText('5 151').click();
+    await page.waitForURL(`**/operations/${id}`);
+  });
+
+  it('Events from before an endpoint are counted, then sent to it once', async () => {
+    const receiver = await rig.receiver();
+    await rig.eventOf(await rig.app.give(rig.world.ben, 6_161), 'operation.settled');
+    await rig.subscribe('/late', ['operation.settled']);
+    const { json } = await rig.app.call('GET', '/api/endpoints');
+    const { id } = json.data.find(({ url }: { url: string }) => url.endsWith('/late'));
+    const { page, open, check } = await reader();
+    await open(`/endpoints/${id}`);
+    const card = page.locator('section', { hasText: 'Send events again' });
+    await card.locator('select[name=which]').selectOption('missing');
+    await card.getByRole('button', { name: 'Count them' }).click();
+    await card.getByText(/[1-9] of \d+ events/).waitFor();
+    expect(receiver.requests.filter(({ path }) => path === '/late')).toEqual([]);
+    await check('events that are counted');
+    await card.getByRole('button', { name: /^Send \d+ again$/ }).click();
+    await page.locator('dialog button[type=submit]').click();
+    await card.getByText('done').waitFor();
+    await page.locator('td', { hasText: 'delivered' }).first().waitFor();
+    const sent = receiver.requests.filter(({ path }) => path === '/late');
+    const ids = sent.map(({ headers }) => headers['webhook-id']);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(sent.map(({ body }) => JSON.parse(body).data.amount)).toContain('6161');
+  });
+});
