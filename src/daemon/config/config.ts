@@ -1,7 +1,7 @@
 /**
- * Loads the configuration from the environment and YAML files, validates and freezes it, and lists
- * for people what is in effect. The only reader of the environment. An unknown name or an invalid
- * value is refused with one line that states what is expected.
+ * Loads the configuration from the environment, YAML files and files of secrets, validates and
+ * freezes it, and lists for people what is in effect. The only reader of the environment. An
+ * unknown name or an invalid value is refused with one line that states what is expected.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,9 +13,12 @@ import type { Json } from '../../kernel/json.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
 import type { setting } from '../../resources/admin/setting.ts';
 import type { Shown } from '../../resources/resource.ts';
+import { type Environment, withSecretFiles } from './secret-files.ts';
 import {
   DEFINED,
   type Defined,
+  FILE_SUFFIX,
+  SECRETS,
   type Settings,
   settingsSchema,
   treeOf,
@@ -57,7 +60,7 @@ export interface ServiceAddress {
   clientSecret: string;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 const OVERRIDES = DEFINED.flatMap(({ path, variable }) =>
   variable ? [{ path, ...variable }] : [],
@@ -71,7 +74,11 @@ const SERVICE_VARIABLES = [
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
 const KEY_FORM = '32 bytes in base64 (openssl rand -base64 32)';
-const KNOWN_VARIABLES = [...OVERRIDES.map(({ name }) => name), ...Object.keys(VARIABLES)];
+const KNOWN_VARIABLES = [
+  ...OVERRIDES.map(({ name }) => name),
+  ...Object.keys(VARIABLES),
+  ...SECRETS.map((name) => name + FILE_SUFFIX),
+];
 const NAMES = DEFINED.map(({ path }) => path.join('.'));
 const DEFAULTS = treeOf(
   DEFINED.flatMap(({ path, isSection, default: value }) => (isSection ? [] : [[path, value]])),
@@ -82,8 +89,8 @@ const DEFAULTS = treeOf(
  * @throws Failure `bad_setting` with one line that names the setting
  */
 export function loadConfig(given: Environment = process.env, overrides: object = {}): Config {
-  const env = withProxyVariables(given);
-  refuseUnknownVariables(env);
+  refuseUnknownVariables(given);
+  const env = withSecretFiles(withProxyVariables(given));
   const file = text(env, 'TALLYHOOK_CONFIG');
   const layers = [
     ['default', DEFAULTS],

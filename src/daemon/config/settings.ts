@@ -792,6 +792,12 @@ export const VARIABLES: Record<string, KnownVariable> = {
   TALLYHOOK_KEY: { kind: 'command', description: 'the key with which it does' },
 };
 
+/** Variables whose value may also stand in a file, which the variable with this suffix names. */
+export const SECRETS = Object.entries(VARIABLES).flatMap(([name, { kind }]) =>
+  kind === 'secret' ? [name] : [],
+);
+export const FILE_SUFFIX = '_FILE';
+
 function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone.length > 0;
