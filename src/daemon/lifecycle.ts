@@ -77,7 +77,7 @@ export async function startDaemon(
       server.closeAllConnections();
     });
     // Only now, since a start that fails shows no key.
-    const adminKey = await ensureAdminKey(built.keys, config);
+    const adminKey = await ensureAdminKey(built.keys, config, log);
     // A slow start may have taken longer than a daemon without a heartbeat counts as alive.
     await built.heartbeat.prove();
     const stopCron = startCron(cronJobs(config), log, built.wake);
@@ -181,9 +181,10 @@ function once(work: () => Promise<void>): () => Promise<void> {
 }
 
 /** Ensures that a key with every scope exists; returns it if it was generated now. */
-async function ensureAdminKey(keys: Keys, config: Config): Promise<string | undefined> {
+async function ensureAdminKey(keys: Keys, config: Config, log: Log): Promise<string | undefined> {
   if (config.adminKey) {
-    await keys.ensureAdmin(config.adminKey);
+    if ((await keys.ensureAdmin(config.adminKey)) === 'revoked')
+      log.warn('ADMIN_KEY is a key that is revoked; set the present one');
     return undefined;
   }
   if ((await keys.list()).length > 0) return undefined;

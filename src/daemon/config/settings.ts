@@ -772,7 +772,12 @@ export const VARIABLES: Record<string, KnownVariable> = {
       'a replica, on which reports are made once it has all that is committed; without one, or ' +
       'when it is away or 10 s behind, on the primary',
   },
-  ADMIN_KEY: { kind: 'secret', description: 'generated at the first start, printed once' },
+  ADMIN_KEY: {
+    kind: 'secret',
+    description:
+      'a key with every scope; another value revokes the key of the former; without it one is ' +
+      'generated at the first start and printed once',
+  },
   MASTER_KEY: {
     kind: 'secret',
     description: '32 bytes in base64; generated only with the embedded database',
