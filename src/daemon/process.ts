@@ -43,13 +43,14 @@ export async function runDaemon(): Promise<number> {
 
 /** In one write, so that a reader of its first line has the admin key as well. */
 function printBanner(daemon: RunningDaemon): void {
-  const { roles, url, sandboxUrl, notes, adminKey } = daemon;
+  const { roles, url, metricsUrl, sandboxUrl, notes, adminKey } = daemon;
   const lines = [`Tallyhook is ready at ${url}`];
   if (roles.length < ROLES.length) lines.push(`  roles     ${roles.join(', ')}`);
   if (roles.includes('api')) {
     lines.push(`  console   ${url}/`, `  API       ${url}/docs`);
   }
   if (roles.includes('gateway')) lines.push(`  gateway   ${url}/v1/… (the paths of the service)`);
+  if (metricsUrl) lines.push(`  metrics   ${metricsUrl}`);
   if (sandboxUrl)
     lines.push(`  service   sandbox at ${sandboxUrl}/_sandbox, because UPSTREAM_* is not set`);
   lines.push(...notes.map((note) => `  note      ${note}`));

@@ -161,6 +161,7 @@ describe('An invalid configuration is refused with one line', () => {
     [{ PORT: '65536' }, /^PORT must be a port/],
     [{ PORT: '-1' }, /^PORT must be a port/],
     [{ PORT: '1.5' }, /^PORT must be a port/],
+    [{ TALLYHOOK_METRICS_PORT: '65536' }, /^TALLYHOOK_METRICS_PORT must be a port from 0 /],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be trace, debug, info, warn, error or fatal$/],
     [{ UPSTREAM_BUDGET_PER_S: '0' }, /^UPSTREAM_BUDGET_PER_S must be polls per second/],
     [{ UPSTREAM_BUDGET_PER_S: 'many' }, /^UPSTREAM_BUDGET_PER_S must be/],

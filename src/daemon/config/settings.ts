@@ -140,6 +140,16 @@ const http = section({
     read: Number,
     expected: 'a port from 0 to 65535',
   }),
+  metrics_port: setting(
+    port.nullable(),
+    null,
+    'port for /metrics alone, which http.port then does not serve; 0 picks a free one',
+    {
+      name: 'TALLYHOOK_METRICS_PORT',
+      read: Number,
+      expected: 'a port from 0 to 65535, not that of PORT',
+    },
+  ),
   base_path: setting(
     basePath,
     '',
@@ -202,7 +212,7 @@ const daemon = section(
   },
   'A role is a part of the work of an installation. Over several machines each role needs at ' +
     'least one daemon, on the same database and with the same settings. Every daemon answers ' +
-    '/healthz, /readyz and /metrics.\n' +
+    '/healthz, /readyz and /metrics (the last on http.metrics_port, if that is set).\n' +
     "- gateway: the service's own paths for apps, and the queued writes\n" +
     '- api: /api, console and documents\n' +
     '- workers: ledger, observer, reconciler, the event feed, reports, housekeeping\n' +
