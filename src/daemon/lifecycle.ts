@@ -42,7 +42,7 @@ export interface RunningDaemon {
   log: Log;
   /**
    * Stops being ready, and after `daemon.unready_ms` finishes running work and stops, within
-   * `daemon.drain_ms`. Idempotent.
+   * `daemon.drain_ms`. Writes without an answer by then get 504 `outcome_unknown`. Idempotent.
    */
   stop(): Promise<void>;
   /** Replaces the database pool if the error is the driver's known fault; else returns false. */
@@ -72,6 +72,7 @@ export async function startDaemon(
     undo.push(() => built.upstream.close());
     await built.heartbeat.prove();
     const { roles } = config.daemon;
+    warnOfShortDrain(config, log);
     const { host, port, base_path: basePath, metrics_port: metricsPort } = config.http;
     const server = makeHttpServer({ ...built, roles, basePath });
     const origin = await listen(server, { host, port, setting: 'PORT' });
@@ -106,6 +107,13 @@ export async function startDaemon(
     for (const step of undo.reverse()) await step().catch(() => {});
     throw error;
   }
+}
+
+function warnOfShortDrain({ daemon, upstream }: Config, log: Log): void {
+  const { drain_ms: drainMs } = daemon;
+  const { write_timeout_ms: writeTimeoutMs } = upstream;
+  if (drainMs < writeTimeoutMs)
+    log.warn({ drainMs, writeTimeoutMs }, 'daemon.drain_ms is shorter than a write may take');
 }
 
 /** Stores the settings that the views of finance_v1 read, and the fee rules. */
@@ -164,6 +172,9 @@ interface StopDeps {
   stopCron: () => Promise<void>;
 }
 
+/** How long clients may take to read the answers that are given at the end of a stop. */
+const FLUSH_MS = 1_000;
+
 /**
  * Stops in reverse order of the pipeline: readiness, so that balancers send no more requests; then
  * the listener; then requests and workers, once they have ended; then what they use.
@@ -185,6 +196,11 @@ async function stop(deps: StopDeps): Promise<void> {
     return 'drained';
   };
   const result = await withDeadline(drain(), drainMs, () => 'timeout');
+  const cut = built.gateway.cut();
+  if (cut > 0) {
+    log.warn({ writes: cut }, 'stopped before the answers of writes; their outcomes are unknown');
+    await withDeadline(server.drain(), FLUSH_MS, () => {});
+  }
   server.closeAllConnections();
   if (metrics) await closeServer(metrics.server);
   await delivered;

@@ -206,8 +206,9 @@ const daemon = section(
     ),
     drain_ms: setting(
       ms,
-      20_000,
-      'time to finish running work after SIGTERM; then the daemon stops anyway',
+      35_000,
+      'time to finish running work after SIGTERM, longer than upstream.write_timeout_ms; then ' +
+        'writes without an answer get 504 outcome_unknown, and the daemon stops',
     ),
   },
   'A role is a part of the work of an installation. Over several machines each role needs at ' +
