@@ -22,8 +22,9 @@ export async function runDaemon(): Promise<number> {
   }
   let daemon: RunningDaemon;
   try {
-    const { loadConfig, requireMasterKey } = await import('./config/config.ts');
+    const { loadConfig, requireMasterKey, requireService } = await import('./config/config.ts');
     const config = loadConfig();
+    requireService(config);
     requireMasterKey(config);
     // Loaded after the configuration, so that a bad setting is reported at once.
     const { startDaemon } = await import('./lifecycle.ts');

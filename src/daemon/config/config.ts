@@ -102,12 +102,6 @@ export function loadConfig(given: Environment = process.env, overrides: object =
   const settings = parseSettings(merged, env);
   const service = serviceOf(env);
   const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
-  if (!service && env.NODE_ENV === 'production') {
-    throw bad(
-      'UPSTREAM_BASE_URL',
-      'the address of the service; with NODE_ENV=production no sandbox is started',
-    );
-  }
   const dataDir = resolve(text(env, 'DATA_DIR') ?? './data');
   return deepFreeze({
     ...settings,
@@ -129,6 +123,18 @@ export function loadConfig(given: Environment = process.env, overrides: object =
 /** For what decrypts secrets. @throws Failure `bad_setting` for an external database without key */
 export function requireMasterKey({ databaseUrl, masterKey }: Config): void {
   if (databaseUrl && !masterKey) throw bad('MASTER_KEY', `${KEY_FORM}; DATABASE_URL requires it`);
+}
+
+/**
+ * For a start; commands of the image such as `migrate` need no service.
+ * @throws Failure `bad_setting` for the sandbox in production
+ */
+export function requireService({ service }: Config, env: Environment = process.env): void {
+  if (service || env.NODE_ENV !== 'production') return;
+  throw bad(
+    'UPSTREAM_BASE_URL',
+    'the address of the service; with NODE_ENV=production no sandbox is started',
+  );
 }
 
 function bad(name: string, expected: string): Failure {
