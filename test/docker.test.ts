@@ -1,6 +1,6 @@
 /**
  * The Dockerfile without Docker: its copies and its installation in a new folder, then its command
- * and its health check with its environment. The files for Compose and Kubernetes as documents.
+ * and its health check with its environment.
  */
 import { execFile, spawn } from 'node:child_process';
 import { cp, readFile } from 'node:fs/promises';
@@ -8,8 +8,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig } from '../src/daemon/daemon.ts';
 import { environmentOf } from './harness/daemon.ts';
 import { useFolder } from './harness/folder.ts';
 import { useWorld } from './harness/rig.ts';
@@ -59,29 +57,6 @@ it('The image starts with its command, becomes healthy, and stops on its signal'
   daemon.kill('SIGTERM');
   expect(await ended).toBe(0);
 }, 120_000);
-
-it('Compose and Kubernetes name settings and paths that exist, and leave time to drain', async () => {
-  const settings = (await readFile(join(ROOT, 'config/default.yaml'), 'utf8')).toString();
-  const { unready_ms: unreadyMs, drain_ms: drainMs } = parse(settings).daemon;
-  const stopMs: number = unreadyMs + drainMs;
-  const { services } = parse(await readFile(join(ROOT, 'config/compose.yaml'), 'utf8'));
-  const { environment, stop_grace_period: grace } = services.tallyhook;
-  const values = environmentOf('postgres://u:p@host/db', 'https://service.example');
-  const given = Object.keys(environment).map((name) => [name, values[name]]);
-  const loaded = loadConfig({ ...Object.fromEntries(given), NODE_ENV: 'production' });
-  expect(loaded.service).toBeDefined();
-  expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(stopMs);
-  const manifest = await readFile(join(ROOT, 'config/kubernetes.yaml'), 'utf8');
-  for (const name of Object.keys(environment)) expect(manifest).toContain(name);
-  const [{ spec }] = parseAllDocuments(manifest).map((document) => document.toJS());
-  const pod = spec.template.spec;
-  expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(stopMs);
-  const { readinessProbe, livenessProbe } = pod.containers[0];
-  expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).toEqual([
-    '/readyz',
-    '/healthz',
-  ]);
-});
 
 /** The variables that the image sets. */
 function variablesOf(lines: string[]): Record<string, string> {
