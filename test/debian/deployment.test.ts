@@ -22,19 +22,18 @@ const rig = useRig();
 
 const MANIFEST = `# Made from config/helm with its values: vitest run test/debian/deployment.test.ts -u
 #
-# Two daemons on a Postgres of yours, without Helm. The values in capitals are those of .env; see
-# docs/operators.md for the logins.
+# Two daemons on a Postgres of yours, without Helm. docs/operators.md says how its logins are made.
 #
-#   kubectl create secret generic tallyhook --from-literal=DATABASE_URL=… --from-literal=MASTER_KEY=… \\
-#     --from-literal=ADMIN_KEY=… --from-literal=UPSTREAM_CLIENT_SECRET=…
 #   kubectl create secret generic tallyhook-owner --from-literal=DATABASE_OWNER_URL=…
+#   kubectl create secret generic tallyhook --from-literal=DATABASE_URL=… \\
+#     --from-literal=MASTER_KEY=… --from-literal=ADMIN_KEY=… --from-literal=UPSTREAM_CLIENT_SECRET=…
 #   kubectl delete job tallyhook-migrations --ignore-not-found      # before an upgrade
 #   kubectl apply -f config/kubernetes.yaml
 #
 # The pods start again until the job of migrations is done. Each daemon runs every role.
 `;
 const MONITOR = `# Made from config/helm: vitest run test/debian/deployment.test.ts -u
-# The operator of Prometheus scrapes the port of the metrics: kubectl apply -f config/servicemonitor.yaml
+# The operator of Prometheus scrapes the metrics: kubectl apply -f config/servicemonitor.yaml
 `;
 
 async function helm(...args: string[]): Promise<string> {
