@@ -63,7 +63,7 @@ describe('The image', () => {
       daemon?.kill('SIGTERM');
       await server.close();
     }
-  }, 300_000);
+  }, 600_000);
 });
 
 interface Service {

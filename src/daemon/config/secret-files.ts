@@ -30,7 +30,7 @@ export function withSecretFiles(env: Environment): Environment {
  * The content of a file without the newline at its end.
  * @throws Failure `bad_setting` that names the variable
  */
-function readSecret(variable: string, path: string): string {
+export function readSecret(variable: string, path: string): string {
   const refuse = (reason: string) => new Failure('bad_setting', `${variable}: ${path} ${reason}`);
   const buffer = Buffer.alloc(BYTES_MAX + 1);
   let size: number;

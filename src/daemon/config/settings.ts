@@ -805,7 +805,10 @@ export const VARIABLES: Record<string, KnownVariable> = {
     description: 'belongs to AWS_ACCESS_KEY_ID, if that is temporary',
   },
   TALLYHOOK_URL: { kind: 'command', description: 'of the daemon that a command speaks to' },
-  TALLYHOOK_KEY: { kind: 'command', description: 'the key with which it does' },
+  TALLYHOOK_KEY: {
+    kind: 'command',
+    description: 'the key with which it does; TALLYHOOK_KEY_FILE names a file with it',
+  },
 };
 
 /** Variables whose value may also stand in a file, which the variable with this suffix names. */
