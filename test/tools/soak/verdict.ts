@@ -31,7 +31,7 @@ export interface Outcomes {
 export async function outcomesOf(db: Db, writes: readonly Write[], done: Done): Promise<Outcomes> {
   const rows = await db.sql<Row[]>`
     select idempotency_key as name, state, outcome from tallyhook.operations
-    where idempotency_key like 'soak-%'`;
+    where idempotency_key like 'app-%'`;
   const kept = new Map(rows.map((row) => [row.name, row]));
   const found: Outcomes = { states: {}, wrong: [], unrecorded: [], undecided: 0 };
   for (const write of writes) {
