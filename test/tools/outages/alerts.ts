@@ -14,11 +14,18 @@ export function alertMetrics(): Set<string> {
   return new Set(readFileSync(ALERTS, 'utf8').match(/\b(?:tallyhook|nodejs|process)_\w+/g));
 }
 
+export interface Fired {
+  /** Seconds from the beginning of the outage. */
+  afterS: number;
+  /** The process, role, stage or worker that it names. */
+  of: string | undefined;
+}
+
 /**
- * Seconds from the beginning of the outage until each alert fires that did not fire before.
+ * When each alert fires first, of those that did not fire before the outage.
  * @throws Error when promtool does not run
  */
-export async function firingAfter(series: Series, window: Window): Promise<Map<string, number>> {
+export async function firingAfter(series: Series, window: Window): Promise<Map<string, Fired>> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-promtool-'));
   try {
     const file = join(folder, 'outage.yaml');
@@ -55,13 +62,14 @@ function testOf(series: Series, window: Window): string {
   });
 }
 
-function firedIn(text: string, { before, quiet }: Window): Map<string, number> {
+function firedIn(text: string, { before, quiet }: Window): Map<string, Fired> {
   const begin = (before + quiet) * SCRAPE_S;
-  const fired = new Map<string, number>();
+  const fired = new Map<string, Fired>();
   const already = new Set<string>();
   for (const [, time = '', rest = ''] of text.matchAll(/time: (\w+),(.*(?:\n(?!.*time: ).*)*)/g)) {
     const at = secondsOf(time) - begin;
-    for (const [, name = '', of = ''] of rest.matchAll(FIRED)) {
+    for (const [, name = '', labels = ''] of rest.matchAll(/alertname="(\w+)"([^}]*)/g)) {
+      const of = /\b(?:process|role|stage|worker)="(\w+)"/.exec(labels)?.[1];
       if (at < 0) already.add(name);
       else if (!already.has(name) && !fired.has(name)) fired.set(name, { afterS: at, of });
     }

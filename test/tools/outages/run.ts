@@ -148,8 +148,12 @@ async function observed(
     name,
     what,
     alert,
-    firesAfterS: alert === undefined ? undefined : fired.get(alert),
-    others: Object.fromEntries([...fired].filter(([other]) => other !== alert)),
+    firesAfterS: alert === undefined ? undefined : fired.get(alert)?.afterS,
+    others: Object.fromEntries(
+      [...fired]
+        .filter(([other]) => other !== alert)
+        .map(([other, { afterS, of }]) => [of ? `${other} (${of})` : other, afterS]),
+    ),
     log: logFigures(logged, lastedS, outage.line),
     ready: {
       during: status,
