@@ -90,6 +90,7 @@ export async function build(config: Config, database: Database, service: Service
       ...stages,
       config,
       db: workersDb,
+      reads: base.reads,
       log,
       metrics,
       heartbeat: base.heartbeat,

@@ -166,6 +166,10 @@ function makers(registers: Registry[]) {
 function databaseGauges(gauge: ReturnType<typeof makers>['gauge']) {
   return {
     databaseUp: gauge('database_up', '1 when the database answered this scrape, else 0'),
+    replicaUsable: gauge(
+      'database_replica_usable',
+      '1 while long reads use the replica of DATABASE_READ_URL, 0 while they use the primary',
+    ),
     clockCorrection: gauge(
       'clock_correction_seconds',
       'What is added to the time of the database since its clock stepped; alert when not 0',
