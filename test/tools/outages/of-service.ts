@@ -66,7 +66,7 @@ export const ofService: readonly Outage[] = [
     alert: 'TallyhookServiceUnreachable',
     ready: 200,
     line: /unreachable/,
-    lastsS: 75,
+    lastsS: 120,
     begin: misbehave({ kind: 'delay', delay_ms: LONG_MS, ...ALWAYS }),
     end: behave,
   },
