@@ -4,6 +4,7 @@
  */
 import { makeApi, readReport } from '../api/api.ts';
 import { makeConsole, makeSessionRoutes } from '../console/console.ts';
+import { makeRefusals } from '../db/checks/refusals.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
@@ -131,6 +132,7 @@ export async function build(config: Config, database: Database, service: Service
     consoleUrl: config.reports.console_url ?? undefined,
     trusted: base.trusted,
     isAlive: base.heartbeat.isAlive,
+    refusals: base.refusals,
   });
   const signIn = signInSettings(config);
   const { heartbeat } = base;
@@ -220,6 +222,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     keys,
     upstream,
     heartbeat,
+    refusals: makeRefusals(),
     delivery,
     trusted,
   };
@@ -301,7 +304,7 @@ function pollsOf({ peopleDb, clock, log }: Base): (token: TokenRef) => Promise<v
 type TokenRef = { contractId: bigint; tokenId: bigint };
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
-  const { db, clock, log, metrics, keys, upstream, heartbeat, trusted } = base;
+  const { db, clock, log, metrics, keys, upstream, heartbeat, refusals, trusted } = base;
   const { operations, observer, outbox } = stages;
   return makeGateway({
     operations,
@@ -325,6 +328,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: heartbeat.isAlive,
+    refusals,
     prove: heartbeat.beat,
     onConcluded: wakeAfterOutcome(wake, outbox),
     onRead: recordPassiveReads(observer, log),

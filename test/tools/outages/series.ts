@@ -117,7 +117,7 @@ function growthOf(samples: Samples): number {
   return (last ?? 0) - (first ?? 0);
 }
 
-/** As `input_series` of promtool has them; a series that ends is stale, as after a failed scrape. */
+/** As `input_series` of promtool has them; one that ends is stale, as after a failed scrape. */
 export function valuesText(samples: Samples): string {
   let [last]: Samples = [null];
   return samples

@@ -32,14 +32,21 @@ type HealthDeps = Pick<
   | 'delivery'
   | 'leaving'
   | 'isAlive'
+  | 'refusals'
 >;
+
+/** So long a refusal counts; then the next write shows whether it is still there. */
+const REFUSED_MS = 10_000;
+/** For the gauge: longer than the alert that watches it waits. */
+const REFUSED_SHOWN_MS = 120_000;
 
 const LOST_HEARTBEAT =
   'its heartbeats are not committed, so it sends nothing: commits hang (a standby that is ' +
   'gone?), or its role has no free connection';
 
 export function addHealth(router: Router, deps: HealthDeps): void {
-  const { db, migrations, metrics, operations, webhooks, delivery, leaving, isAlive } = deps;
+  const { db, migrations, metrics, operations, webhooks, delivery, leaving } = deps;
+  const { isAlive, refusals } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
   const scrape = cachedForASecond(async () => {
@@ -50,7 +57,8 @@ export function addHealth(router: Router, deps: HealthDeps): void {
         return true;
       }),
     );
-    metrics.databaseUp.set(answered ? 1 : 0);
+    const refused = refusals.within(REFUSED_SHOWN_MS) !== undefined;
+    metrics.databaseUp.set(answered && !refused ? 1 : 0);
     const report = await delivery.report();
     return metrics.text(report ? [report] : []);
   });
@@ -70,6 +78,9 @@ export function addHealth(router: Router, deps: HealthDeps): void {
       if (leaving.aborted) throw new Failure('shutting_down');
       await ready();
       if (!isAlive()) throw notReady('heartbeat', LOST_HEARTBEAT);
+      const refused = refusals.within(REFUSED_MS);
+      if (refused !== undefined)
+        throw notReady('database', `Postgres refuses to record writes (${refused}); is it full?`);
       return reply(c, jsonText({ status: 'ok', ...readyRoles(deps) }));
     },
   });
