@@ -24,8 +24,6 @@ const restart =
     await unit.start({ env });
   };
 
-const NOWHERE = 'http://service.invalid:4000';
-
 export const ofService: readonly Outage[] = [
   {
     name: 'service-down',
@@ -125,12 +123,16 @@ export const ofService: readonly Outage[] = [
     ready: 200,
     line: /ENOTFOUND|EAI_AGAIN/,
     lastsS: 60,
-    begin: restart({
-      UPSTREAM_BASE_URL: NOWHERE,
-      UPSTREAM_AUTH_URL: NOWHERE,
-      UPSTREAM_TX_URL: NOWHERE,
-    }),
-    end: restart(),
+    scene: { named: true },
+    async begin({ name, toService }) {
+      name.resolves = false;
+      // What is open needs no name.
+      await toService.cut();
+      await toService.restore();
+    },
+    end: async ({ name }) => {
+      name.resolves = true;
+    },
   },
   {
     name: 'certificate-expired',

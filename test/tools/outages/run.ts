@@ -62,6 +62,8 @@ export const HELD =
   `Scraped every ${SCRAPE_S} s. For alerts that take longer than the outage lasted, promtool was ` +
   'given its second half again and again, and what only grew as growing on; nobody waited.';
 
+/** Fires on a machine that other work keeps busy, whatever the outage. */
+const OF_THE_MACHINE = /^TallyhookEventLoopSlow\b/;
 const HISTORY_S = 300;
 const HORIZON_S = 40 * 60;
 const REPEAT_MS = 2_000;
@@ -204,7 +206,8 @@ async function settled({ postgres, sandbox, receiver }: Scene, writes: readonly 
 /** What an outage must not show, in words. */
 function faultsOf(outage: Outage, seen: Omit<Seen, 'faults'>): string[] {
   const { alert, firesAfterS, others, log, ready, outcomes, missingEvents } = seen;
-  const silent = alert === undefined ? Object.keys(others) : [];
+  const silent =
+    alert === undefined ? Object.keys(others).filter((one) => !OF_THE_MACHINE.test(one)) : [];
   const faults: Record<string, boolean> = {
     [`${alert} does not fire`]: alert !== undefined && firesAfterS === undefined,
     [`${silent.join(', ')} should not fire`]: silent.length > 0,

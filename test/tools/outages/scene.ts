@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { systemClock } from '../../../src/kernel/clock.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { type App, makeApp } from '../../harness/app.ts';
@@ -18,6 +19,7 @@ import {
 } from '../../harness/daemon.ts';
 import { freePort } from '../../harness/listen.ts';
 import { type Receiver, startReceiver } from '../../harness/receiver.ts';
+import { startNameServer } from '../hostile/name-server.ts';
 import { openPostgres, type Postgres } from './postgres.ts';
 import { openRelay, type Relay } from './relay.ts';
 
@@ -32,6 +34,8 @@ export interface ScenePlan {
   replica?: boolean;
   /** The service speaks TLS. */
   tls?: boolean;
+  /** The daemons know the service by a name, which may cease to resolve. */
+  named?: boolean;
   /** The clock of Postgres can be stepped. */
   clock?: boolean;
 }
@@ -54,6 +58,7 @@ export interface Scene {
   sandbox: Sandbox;
   toService: Relay;
   toReceiver: Relay;
+  name: { resolves: boolean };
   authority: Authority | undefined;
   receiver: Receiver;
   units: readonly [Unit, ...Unit[]];
@@ -65,6 +70,8 @@ export interface Scene {
 }
 
 const ALL = ['gateway', 'api', 'workers', 'delivery'];
+const SERVICE_NAME = 'service.test';
+const PRELOAD = pathToFileURL(join(import.meta.dirname, 'use-service-name.ts')).href;
 const WALLETS = 60;
 const PLENTY = 10n ** 15n;
 
@@ -110,12 +117,22 @@ async function open(
   const toReceiver = await openRelay(receiver.port);
   closes.push(() => toReceiver.close());
 
+  const name = { resolves: true };
+  const names = await startNameServer((_, isIpv4) =>
+    name.resolves && isIpv4 ? '127.0.0.1' : null,
+  );
+  closes.push(() => names.close());
+  const host = plan.named ? SERVICE_NAME : '127.0.0.1';
   const ended: { output(): string }[] = [];
   const env: Record<string, string> = {
-    ...environmentOf(postgres.ownerUrl, `${tls ? 'https' : 'http'}://127.0.0.1:${toService.port}`),
+    ...environmentOf(postgres.ownerUrl, `${tls ? 'https' : 'http'}://${host}:${toService.port}`),
     DATABASE_URL: postgres.daemonUrl,
     DATABASE_OWNER_URL: postgres.ownerUrl,
   };
+  if (plan.named) {
+    env.NODE_OPTIONS = `--import=${PRELOAD}`;
+    env.OUTAGE_NAME_SERVER = names.address;
+  }
   if (authority) env.NODE_EXTRA_CA_CERTS = authority.certFile;
   if (postgres.standby) env.DATABASE_READ_URL = postgres.standby.url;
   const units: Unit[] = [];
@@ -132,7 +149,7 @@ async function open(
       one.output().split('\n'),
     );
   const all: Scene['units'] = [first, ...others];
-  const ways = { toService, toReceiver };
+  const ways = { toService, toReceiver, name };
   return { postgres, sandbox, ...ways, authority, receiver, units: all, app, wallets, log };
 }
 
