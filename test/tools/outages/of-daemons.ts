@@ -49,11 +49,11 @@ export const ofDaemons: readonly Outage[] = [
   },
   {
     name: 'daemon-restarts',
-    what: 'the daemon is killed ten seconds after each start, and started again',
+    what: 'the daemon is killed three seconds after each start, and started again',
     alert: 'TallyhookRestarts',
-    ready: 200,
+    ready: undefined,
     line: undefined,
-    lastsS: 90,
+    lastsS: 120,
     begin: async (scene) => disturb((signal) => restartAgain(scene, signal)),
     end: calm,
   },
@@ -96,7 +96,7 @@ async function restartAgain({ units: [unit] }: Scene, signal: AbortSignal): Prom
   while (!signal.aborted) {
     await unit.kill();
     await unit.start();
-    await pause(10_000, signal);
+    await pause(3_000, signal);
   }
 }
 

@@ -1,16 +1,16 @@
 /** Runs one outage under a light load, and judges what was seen. */
 import { request } from 'undici';
 import { connect } from '../../../src/db/connect.ts';
-import { monotonicMs, pause } from '../../../src/kernel/clock.ts';
+import { type Instant, monotonicMs, pause, systemClock } from '../../../src/kernel/clock.ts';
 import { makeApp } from '../../harness/app.ts';
 import { seededRandom } from '../../harness/seeded-random.ts';
 import { until } from '../../harness/until.ts';
-import { startTraffic, type Write } from '../soak/traffic.ts';
+import { startTraffic, type Traffic, type Write } from '../soak/traffic.ts';
 import { isOpen, type Outcomes, outcomesOf, undelivered } from '../soak/verdict.ts';
 import { alertMetrics, firingAfter } from './alerts.ts';
 import { type LogFigures, logFigures } from './log.ts';
 import { openScene, type Scene, type ScenePlan } from './scene.ts';
-import { makeScrapes, SCRAPE_S } from './series.ts';
+import { makeScrapes, SCRAPE_S, type Scrapes } from './series.ts';
 
 export interface Outage {
   name: string;
@@ -18,8 +18,11 @@ export interface Outage {
   what: string;
   /** The alert that names it; none may fire without one. */
   alert: string | undefined;
-  /** What /readyz of the first daemon answers while it lasts; 0 for no answer. */
-  ready: 200 | 503 | 0;
+  /**
+   * What /readyz of the first daemon answers while it lasts: 0 for no answer, undefined for now
+   * this and then that.
+   */
+  ready: 200 | 503 | 0 | undefined;
   /** A line of the log that names it; undefined if the log has nothing to say. */
   line: RegExp | undefined;
   lastsS: number;
@@ -40,7 +43,7 @@ export interface Seen {
   others: Record<string, number>;
   log: LogFigures;
   /** The last answer of /readyz while it lasted, seconds until the first of that, and the last. */
-  ready: { during: number; afterS: number | undefined; end: number };
+  ready: { during: number; afterS: number; end: number };
   writes: number;
   outcomes: Outcomes;
   missingEvents: number;
@@ -78,7 +81,7 @@ export async function runOutage(
 ): Promise<Seen> {
   const scene = await openScene(plan.bin, outage.scene ?? {});
   try {
-    return await observed(outage, scene, plan, say);
+    return judged(outage, await watched(outage, scene, plan, say));
   } finally {
     // A server that is frozen cannot be stopped.
     await scene.postgres.signal('SIGCONT').catch(() => {});
@@ -86,92 +89,106 @@ export async function runOutage(
   }
 }
 
-async function observed(
-  outage: Outage,
-  scene: Scene,
-  plan: RunPlan,
-  say: (text: string) => void,
-): Promise<Seen> {
+type Watched = Awaited<ReturnType<typeof watched>>;
+
+/** Makes and ends the outage under load, and waits for what follows. */
+async function watched(outage: Outage, scene: Scene, plan: RunPlan, say: (text: string) => void) {
   const [unit] = scene.units;
   const scrapes = makeScrapes(alertMetrics());
+  const traffic = startLoad(scene, plan.perS);
+  try {
+    await watch(plan.quietS, scene, scrapes);
+    const quiet = scrapes.slots;
+    const begunAt = systemClock.now();
+    say(`begins: ${outage.what}`);
+    await outage.begin(scene);
+    const readiness = await watch(plan.lastsS ?? outage.lastsS, scene, scrapes);
+    const lastedMs = systemClock.now() - begunAt;
+    const lines = scene.log().filter((line) => timeOf(line) >= begunAt);
+    const slots = scrapes.slots - quiet;
+    say('ends');
+    await outage.end(scene);
+    const endedMs = monotonicMs();
+    const isReady = async () => (await statusOf(unit.url)) === 200 || undefined;
+    const end = (await until(isReady, { deadlineMs: READY_AGAIN_MS })) ? 200 : 503;
+    await pause(GOES_ON_MS);
+    await traffic.stop();
+    const { outcomes, missing } = await settled(scene, traffic.writes);
+    const recoveredMs = monotonicMs() - endedMs;
+    const { writes } = traffic;
+    const { series } = scrapes;
+    const window = { quiet, outage: slots };
+    const figures = { writes: writes.length, outcomes, missing: missing.length, recoveredMs };
+    return { series, window, begunAt, lastedMs, lines, readiness, end, ...figures };
+  } finally {
+    await traffic.stop();
+  }
+}
+
+function startLoad({ units: [unit], sandbox, wallets }: Scene, perS: number): Traffic {
   const apps = [makeApp(() => unit.url)];
-  const traffic = startTraffic({
+  return startTraffic({
     apps: () => apps,
-    sandbox: scene.sandbox,
+    sandbox,
     random: seededRandom(1),
-    wallets: scene.wallets,
-    perS: plan.perS,
+    wallets,
+    perS,
     readsPerS: 1,
     lost: 0,
     repeatMs: REPEAT_MS,
   });
-  const ready: { status: number; atMs: number }[] = [];
-  /** Scrapes, and asks for readiness, once for each slot of that time. */
-  const watch = async (seconds: number) => {
-    for (let n = 0; n < Math.ceil(seconds / SCRAPE_S); n++) {
-      const next = pause(SCRAPE_S * 1_000);
-      const asked = readiness(unit.url).then((status) => ready.push({ status, atMs: now() }));
-      await Promise.all([scrapes.scrape(scene.units), asked, next]);
-    }
-  };
-  const started = monotonicMs();
-  const now = () => monotonicMs() - started;
-  await watch(plan.quietS);
-  const window = { quiet: scrapes.slots, lines: scene.log().length };
-  const begunMs = now();
-  say(`begins: ${outage.what}`);
-  await outage.begin(scene);
-  ready.length = 0;
-  await watch(plan.lastsS ?? outage.lastsS);
-  const slots = scrapes.slots - window.quiet;
-  const lastedS = (now() - begunMs) / 1_000;
-  const logged = scene.log().slice(window.lines);
-  const during = [...ready];
-  say('ends');
-  await outage.end(scene);
-  const endedMs = now();
-  const isReady = async () => (await readiness(unit.url)) === 200 || undefined;
-  const readyAgain = await until(isReady, { deadlineMs: READY_AGAIN_MS });
-  await pause(GOES_ON_MS);
-  await traffic.stop();
-  const { outcomes, missing } = await settled(scene, traffic.writes);
-  const recoveredS = (now() - endedMs) / 1_000;
-  const horizonS = outage.horizonS ?? HORIZON_S;
-  const fired = await firingAfter(scrapes.series, {
-    quiet: window.quiet,
-    outage: slots,
+}
+
+/** Scrapes, and asks the first daemon for readiness, once for each slot of that time. */
+async function watch(seconds: number, { units }: Scene, scrapes: Scrapes) {
+  const answers: { status: number; at: Instant }[] = [];
+  for (let n = 0; n < Math.ceil(seconds / SCRAPE_S); n++) {
+    const next = pause(SCRAPE_S * 1_000);
+    const asked = statusOf(units[0].url).then((status) =>
+      answers.push({ status, at: systemClock.now() }),
+    );
+    await Promise.all([scrapes.scrape(units), asked, next]);
+  }
+  return answers;
+}
+
+/** When a line was logged; what is no JSON comes from Node itself, as its last words. */
+function timeOf(line: string): Instant {
+  const time = /"time":"([^"]+)"/.exec(line)?.[1];
+  return time === undefined ? Number.POSITIVE_INFINITY : Date.parse(time);
+}
+
+async function judged(outage: Outage, run: Watched): Promise<Seen> {
+  const { name, what, alert, horizonS = HORIZON_S } = outage;
+  const { window, begunAt, readiness, end, writes, outcomes } = run;
+  const fired = await firingAfter(run.series, {
+    ...window,
     before: HISTORY_S / SCRAPE_S,
-    after: Math.ceil(horizonS / SCRAPE_S) - slots,
+    after: Math.ceil(horizonS / SCRAPE_S) - window.outage,
   });
-  const status = during.at(-1)?.status ?? 0;
-  const firstMs = during.find((one) => one.status === status)?.atMs;
-  const { name, what, alert } = outage;
+  const during = readiness.at(-1)?.status ?? 0;
+  const firstAt = readiness.find(({ status }) => status === during)?.at ?? begunAt;
+  const others = [...fired]
+    .filter(([other]) => other !== alert)
+    .map(([other, { afterS, of }]) => [of ? `${other} (${of})` : other, afterS]);
   const seen: Omit<Seen, 'faults'> = {
     name,
     what,
     alert,
     firesAfterS: alert === undefined ? undefined : fired.get(alert)?.afterS,
-    others: Object.fromEntries(
-      [...fired]
-        .filter(([other]) => other !== alert)
-        .map(([other, { afterS, of }]) => [of ? `${other} (${of})` : other, afterS]),
-    ),
-    log: logFigures(logged, lastedS, outage.line),
-    ready: {
-      during: status,
-      afterS: firstMs === undefined ? undefined : (firstMs - begunMs) / 1_000,
-      end: readyAgain ? 200 : await readiness(unit.url),
-    },
-    writes: traffic.writes.length,
+    others: Object.fromEntries(others),
+    log: logFigures(run.lines, run.lastedMs / 1_000, outage.line),
+    ready: { during, afterS: (firstAt - begunAt) / 1_000, end },
+    writes,
     outcomes,
-    missingEvents: missing.length,
-    recoveredS,
+    missingEvents: run.missing,
+    recoveredS: run.recoveredMs / 1_000,
   };
   return { ...seen, faults: faultsOf(outage, seen) };
 }
 
 /** The status of /readyz; 0 without an answer. */
-async function readiness(url: string): Promise<number> {
+async function statusOf(url: string): Promise<number> {
   try {
     const answer = await request(`${url}/readyz`, { signal: AbortSignal.timeout(4_000) });
     await answer.body.dump();
@@ -213,7 +230,8 @@ function faultsOf(outage: Outage, seen: Omit<Seen, 'faults'>): string[] {
     [`${silent.join(', ')} should not fire`]: silent.length > 0,
     'no line of the log names it': !log.isNamed,
     [`the log is flooded: ${log.mostCommon}`]: log.isFlooded,
-    [`/readyz says ${ready.during} instead of ${outage.ready}`]: ready.during !== outage.ready,
+    [`/readyz says ${ready.during} instead of ${outage.ready}`]:
+      outage.ready !== undefined && ready.during !== outage.ready,
     [`/readyz says ${ready.end} after it`]: ready.end !== 200,
     [`applied and not recorded: ${outcomes.unrecorded.join(', ')}`]: outcomes.unrecorded.length > 0,
     [outcomes.wrong.join(', ')]: outcomes.wrong.length > 0,

@@ -106,15 +106,11 @@ export function continued(samples: Samples, { quiet, outage, before, after }: Wi
   return [...past, ...all, ...future];
 }
 
-/** By how much it grew; 0 if it did not only grow, or has gaps. */
+/** By how much it grew; 0 if it did not only grow. */
 function growthOf(samples: Samples): number {
-  let [last = null] = samples;
-  const first = last;
-  for (const value of samples) {
-    if (value === null || last === null || value < last) return 0;
-    last = value;
-  }
-  return (last ?? 0) - (first ?? 0);
+  const values = samples.filter((value) => value !== null);
+  if (values.some((value, n) => value < (values[n - 1] ?? value))) return 0;
+  return (values.at(-1) ?? 0) - (values[0] ?? 0);
 }
 
 /** As `input_series` of promtool has them; one that ends is stale, as after a failed scrape. */
