@@ -36,14 +36,13 @@ export const ofDatabase: readonly Outage[] = [
   },
   {
     name: 'database-role-limit',
-    what: 'the login may have ten connections instead of nineteen',
-    // As many as a light load needs.
-    alert: undefined,
+    what: 'the login may have five connections instead of nineteen',
+    alert: 'TallyhookWorkerFails',
     ready: 200,
     line: AWAY,
     lastsS: 45,
     async begin(scene) {
-      await scene.postgres.execute(`alter role ${DAEMON} connection limit 10`);
+      await scene.postgres.execute(`alter role ${DAEMON} connection limit 5`);
       await terminate(scene);
     },
     end: ({ postgres: server }) => server.execute(`alter role ${DAEMON} connection limit -1`),

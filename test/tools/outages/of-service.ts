@@ -30,7 +30,7 @@ export const ofService: readonly Outage[] = [
     what: 'the service refuses connections',
     alert: 'TallyhookServiceUnreachable',
     ready: 200,
-    line: /unreachable/,
+    line: /connection_refused/,
     lastsS: 60,
     begin: ({ toService }) => toService.cut(),
     end: ({ toService }) => toService.restore(),
@@ -121,7 +121,7 @@ export const ofService: readonly Outage[] = [
     what: 'the name of the service does not resolve',
     alert: 'TallyhookServiceUnreachable',
     ready: 200,
-    line: /ENOTFOUND|EAI_AGAIN/,
+    line: /name_lookup/,
     lastsS: 60,
     scene: { named: true },
     async begin({ name, toService }) {
@@ -166,5 +166,5 @@ async function present(
   wanted: { until?: string },
 ): Promise<void> {
   const issued = await authority?.issue(`service-${wanted.until ?? 'renewed'}`, wanted);
-  if (issued) relay.present(issued);
+  if (issued) await relay.present(issued);
 }

@@ -11,8 +11,8 @@ export interface Relay {
   /** Refuses connections from now on, and ends those that are open. */
   cut(): Promise<void>;
   restore(): Promise<void>;
-  /** Ends the open connections; new ones get this certificate. Only with TLS. */
-  present(certificate: TlsOptions): void;
+  /** Restarts with this certificate, and without the sessions of former ones. Only with TLS. */
+  present(certificate: TlsOptions): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -53,11 +53,10 @@ export async function openRelay(target: number, tls?: TlsOptions): Promise<Relay
     port,
     cut,
     restore: async () => void (await open(port)),
-    present(next) {
+    async present(next) {
       certificate = next;
-      if ('setSecureContext' in server)
-        (server as ReturnType<typeof createTlsServer>).setSecureContext(next);
-      drop();
+      await cut();
+      await open(port);
     },
     close: () => (server.listening ? cut() : Promise.resolve()),
   };
