@@ -149,12 +149,10 @@ export const ofService: readonly Outage[] = [
   {
     name: 'throttled',
     what: 'the service answers all but a request a second with 429',
-    alert: 'TallyhookPollsLate',
+    alert: 'TallyhookThrottled',
     ready: 200,
     line: undefined,
     lastsS: 60,
-    // Twice this is late.
-    scene: { settings: { observer: { steady_interval_ms: 5_000 } } },
     begin: async ({ sandbox }) => sandbox.control.setSwitches({ rate_per_s: 1, rate_burst: 1 }),
     end: async ({ sandbox }) => sandbox.control.setSwitches({ rate_per_s: null }),
   },
