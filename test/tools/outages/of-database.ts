@@ -38,7 +38,7 @@ export const ofDatabase: readonly Outage[] = [
     name: 'database-role-limit',
     what: 'the login may have five connections instead of nineteen',
     alert: 'TallyhookWorkerFails',
-    ready: 200,
+    ready: undefined,
     line: AWAY,
     lastsS: 45,
     async begin(scene) {

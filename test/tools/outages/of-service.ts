@@ -107,7 +107,7 @@ export const ofService: readonly Outage[] = [
     alert: undefined,
     ready: 200,
     line: undefined,
-    lastsS: 20,
+    lastsS: 45,
     begin: async ({ sandbox: { world } }) => {
       for (const key of [...world.grants.keys()]) {
         const grant = world.grants.get(key);
@@ -122,7 +122,7 @@ export const ofService: readonly Outage[] = [
     alert: 'TallyhookServiceUnreachable',
     ready: 200,
     line: /name_lookup/,
-    lastsS: 60,
+    lastsS: 75,
     scene: { named: true },
     async begin({ name, toService }) {
       name.resolves = false;
@@ -140,7 +140,7 @@ export const ofService: readonly Outage[] = [
     alert: 'TallyhookServiceUnreachable',
     ready: 200,
     line: /tls_expired/,
-    lastsS: 60,
+    lastsS: 75,
     scene: { tls: true },
     begin: ({ toService, authority }) =>
       present(toService, authority, { until: '20210101000000Z' }),
