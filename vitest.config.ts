@@ -33,7 +33,7 @@ const LONG = [
   'test/reconciler/drifts/late.property.test.ts',
   'test/reports/hledger.test.ts',
   'test/sandbox/control/pages.test.ts',
-  'test/tools/{contract,observe,simulate}/*.test.ts',
+  'test/tools/{contract,observe,outages,simulate}/*.test.ts',
   'test/tools/hostile/kills/kills.test.ts',
 ];
 /** On the server of Debian that TEST_DATABASE_URL names. */

@@ -1,5 +1,6 @@
 /** What the HTTP API works with: public modules of the stages, and settings of the daemon. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Refusals } from '../db/checks/refusals.ts';
 import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
@@ -59,6 +60,8 @@ export interface ApiDeps {
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
   /** False when the heartbeats of this daemon are not committed; then it sends nothing. */
   isAlive: () => boolean;
+  /** What Postgres refuses to record of the writes of apps. */
+  refusals: Pick<Refusals, 'within'>;
   /** Aborts when the daemon will stop; it is not ready from then on. */
   leaving: AbortSignal;
   /** Aborts when the daemon stops; ends long polls and streams. */

@@ -4,6 +4,7 @@
  */
 import { makeApi, makeMetricsApi, readReport } from '../api/api.ts';
 import { makeConsole, makeSessionRoutes } from '../console/console.ts';
+import { makeRefusals } from '../db/checks/refusals.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
@@ -90,6 +91,7 @@ export async function build(config: Config, database: Database, service: Service
       ...stages,
       config,
       db: workersDb,
+      reads: base.reads,
       log,
       metrics,
       heartbeat: base.heartbeat,
@@ -130,6 +132,7 @@ export async function build(config: Config, database: Database, service: Service
     consoleUrl: config.reports.console_url ?? undefined,
     trusted: base.trusted,
     isAlive: base.heartbeat.isAlive,
+    refusals: base.refusals,
     metricsApart: config.http.metrics_port !== null,
   };
   const api = makeApi(apiDeps);
@@ -224,6 +227,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     keys,
     upstream,
     heartbeat,
+    refusals: makeRefusals(),
     delivery,
     trusted,
   };
@@ -305,7 +309,7 @@ function pollsOf({ peopleDb, clock, log }: Base): (token: TokenRef) => Promise<v
 type TokenRef = { contractId: bigint; tokenId: bigint };
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
-  const { db, clock, log, metrics, keys, upstream, heartbeat, trusted } = base;
+  const { db, clock, log, metrics, keys, upstream, heartbeat, refusals, trusted } = base;
   const { operations, observer, outbox } = stages;
   return makeGateway({
     operations,
@@ -329,6 +333,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: heartbeat.isAlive,
+    refusals,
     prove: heartbeat.beat,
     onConcluded: wakeAfterOutcome(wake, outbox),
     onRead: recordPassiveReads(observer, log),

@@ -4,7 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { type Login, reach } from '../db/access/reach.ts';
-import { makeReads, type Reads } from '../db/access/replica.ts';
+import { makeReads, type ReplicaReads } from '../db/access/replica.ts';
 import { WRITER } from '../db/access/roles.ts';
 import { checkGuards } from '../db/checks/guards.ts';
 import { type DatabaseClock, databaseClock, type ReadDatabaseTime } from '../db/clock/clock.ts';
@@ -18,7 +18,7 @@ import type { Config } from './config/config.ts';
 
 export interface Database extends Pools {
   /** Of reports. */
-  reads: Reads;
+  reads: ReplicaReads;
   /** Contains the password. */
   url: string;
   clock: DatabaseClock;

@@ -5,7 +5,7 @@
  */
 import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
 import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
-import { type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
+import { after, type Instant, type MachineCount, machineCount } from '../kernel/clock.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import { ROLES, type Role } from '../resources/admin/status.ts';
@@ -48,6 +48,8 @@ export function makeHeartbeat(deps: {
   let living: readonly Living[] = [];
   let startedAt: Instant | undefined;
   let proving: Promise<void> | undefined;
+  let isLost = false;
+  let cancelLate = () => {};
   const count = (role: Role) => living.filter((one) => one.roles.includes(role)).length;
 
   let followedMs = Number.NEGATIVE_INFINITY;
@@ -56,6 +58,17 @@ export function makeHeartbeat(deps: {
     await database.clock.follow();
     followedMs = machine.ms();
     metrics.clockCorrection.set(database.clock.correctionMs() / 1000);
+  }
+
+  /** Logs once that no heartbeat came through, also while the statement of one still waits. */
+  function watch() {
+    if (isLost) log.info('heartbeats are committed again');
+    isLost = false;
+    cancelLate();
+    cancelLate = after(aliveMs, () => {
+      isLost = true;
+      log.error({ aliveMs }, 'no heartbeat was committed in time: nothing is sent until one is');
+    });
   }
 
   async function proveOnce() {
@@ -69,6 +82,7 @@ export function makeHeartbeat(deps: {
     });
     // The database counts from an instant not before `sent`.
     last = sent;
+    watch();
     for (const role of ROLES) metrics.daemons.set({ role }, count(role));
     await identity.note();
     const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);

@@ -103,6 +103,13 @@ export function isAway(error: unknown): boolean {
 /** Too little disk, memory or room; errors of the system; read-only, as a standby is. */
 const REFUSES = /^(53|58)...$|^25006$/;
 
+/** The SQLSTATE with which a database that answers refuses work; undefined for other errors. */
+export function refusalOf(error: unknown): string | undefined {
+  const known = toDatabaseError(error);
+  if (!(known instanceof DatabaseError) || AWAY.has(known.code)) return undefined;
+  return REFUSES.test(known.code) ? known.code : undefined;
+}
+
 /** True when no statement of this kind can work now: the database is away or refuses work. */
 export function isOutage(error: unknown): boolean {
   const known = toDatabaseError(error);

@@ -8,6 +8,7 @@
  * deadline and the retry budget of this daemon; after a 401 on the managed token, once; after a 429
  * or maintenance, from the queue. Every send is recorded before it happens.
  */
+import type { Refusals } from '../db/checks/refusals.ts';
 import { isOutage, logOutage } from '../db/sqlstate.ts';
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -76,6 +77,8 @@ export interface WriteDeps extends SendDeps {
   findByIdempotencyKey: (owner: string, key: string) => Promise<KeyedOperation | undefined>;
   /** True during maintenance; a write that may wait is then queued unsent. */
   serviceDown: () => Promise<boolean>;
+  /** Told how each intent is recorded. */
+  refusals: Pick<Refusals, 'accepted' | 'failed'>;
   writeTimeoutMs: number;
 }
 
@@ -86,7 +89,9 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
   let recorded: Recorded;
   try {
     recorded = await inSpan('record', {}, () => record(deps, write, fingerprint));
+    deps.refusals.accepted();
   } catch (error) {
+    deps.refusals.failed(error);
     const held = await findRepeated(deps, write, error);
     if (!held) throw error;
     recorded = { held };

@@ -4,7 +4,7 @@ export type WorkerName =
   | ('ledger' | 'observer' | 'probe' | 'reconciler' | 'alerts')
   | ('sequencer' | 'incidents' | 'attempt_minutes')
   | ('verification' | 'day_ends' | 'reports' | 'report_files' | 'housekeeping' | 'gauges')
-  | 'imports'
+  | ('imports' | 'replica')
   // Those of the process that sends webhooks.
   | ('webhooks' | 'replays' | 'delivery clock');
 

@@ -1,8 +1,11 @@
 /**
  * Incidents in the log: of all daemons on a database, one logs each event of these types, with the
  * ids in it. The position is stored, so that incidents of a daemon that died are logged as well.
+ * Of many of one type in a minute most are only counted, because an outage of the service makes one
+ * of each write; all of them are in the feed.
  */
 import type { Db, Tx } from '../db/connect.ts';
+import { MINUTE_MS, monotonicMs } from '../kernel/clock.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { EventType } from '../resources/delivery/events.ts';
@@ -67,25 +70,60 @@ const LOGGED = new Set([
 const READER = 'incidents';
 const LIMIT = 500;
 
-/** Logs the incidents since the last call of any daemon; returns true when there may be more. */
-export async function logIncidents(db: Db, log: Log): Promise<boolean> {
+/** Lines of one type in a minute. */
+const LINES_MAX = 10;
+
+/**
+ * Makes what logs the incidents since the last call of any daemon; it returns true when there may
+ * be more.
+ * @param nowMs counts milliseconds
+ */
+export function makeIncidentLog(
+  db: Db,
+  log: Log,
+  nowMs: () => number = monotonicMs,
+): () => Promise<boolean> {
+  const write = limitedLog(log, nowMs);
   const types = Object.keys(INCIDENTS);
-  return db.begin(async (tx) => {
-    const after = await lockReader(tx);
-    if (after === undefined) return false;
-    const { newest } = await feedBounds(tx);
-    if (newest <= after) return false;
-    const query = { after, upTo: newest, types, limit: LIMIT, bytesMax: PAGE_BYTES_MAX };
-    const rows = await listFeed(tx, query);
-    for (const { type, body } of rows)
-      log[INCIDENTS[type as EventType] ?? 'info'](fieldsOf(parseJson(body)), type);
-    const last = rows.at(-1);
-    const more = rows.length === LIMIT || last?.cut === true;
-    const position = (more && last ? last.seq : newest).toString();
-    await tx.sql`
-      update tallyhook.feed set last_seq = ${position}::bigint where name = ${READER}`;
-    return more;
-  });
+  return () => {
+    write.rest();
+    return db.begin(async (tx) => {
+      const after = await lockReader(tx);
+      if (after === undefined) return false;
+      const { newest } = await feedBounds(tx);
+      if (newest <= after) return false;
+      const query = { after, upTo: newest, types, limit: LIMIT, bytesMax: PAGE_BYTES_MAX };
+      const rows = await listFeed(tx, query);
+      for (const { type, body } of rows) write.line(type, fieldsOf(parseJson(body)));
+      const last = rows.at(-1);
+      const more = rows.length === LIMIT || last?.cut === true;
+      const position = (more && last ? last.seq : newest).toString();
+      await tx.sql`
+        update tallyhook.feed set last_seq = ${position}::bigint where name = ${READER}`;
+      return more;
+    });
+  };
+}
+
+function limitedLog(log: Log, nowMs: () => number) {
+  let minute = { endsAt: 0, counts: new Map<string, number>() };
+  const levelOf = (type: string) => INCIDENTS[type as EventType] ?? 'info';
+  /** Counts what was not logged, once its minute is over. */
+  const rest = () => {
+    if (nowMs() < minute.endsAt) return;
+    for (const [type, count] of minute.counts)
+      if (count > LINES_MAX)
+        log[levelOf(type)]({ more: count - LINES_MAX }, `${type}: more in the last minute`);
+    minute = { endsAt: nowMs() + MINUTE_MS, counts: new Map() };
+  };
+  return {
+    rest,
+    line(type: string, fields: Record<string, string | number | null>) {
+      const count = (minute.counts.get(type) ?? 0) + 1;
+      minute.counts.set(type, count);
+      if (count <= LINES_MAX) log[levelOf(type)](fields, type);
+    },
+  };
 }
 
 /**

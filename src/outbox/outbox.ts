@@ -25,7 +25,7 @@ export {
   makeTail,
   readFeed,
 } from './feed.ts';
-export { logIncidents } from './incidents.ts';
+export { makeIncidentLog } from './incidents.ts';
 export {
   findTombstone,
   REMOVED_SHAPE,

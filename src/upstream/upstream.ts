@@ -12,6 +12,7 @@ import type { Log } from '../kernel/telemetry/log.ts';
 import { beginSeries, type Metrics } from '../kernel/telemetry/metrics.ts';
 import { basicCredentials, ClientToken, fetchClientToken } from './client-token.ts';
 import { type Forwarded, type ForwardRequest, forward } from './forward.ts';
+import { loggingFaults } from './http/not-reached.ts';
 import { makeTransport, parseHost } from './http/transport.ts';
 import { OUTCOME_CLASSES } from './parse/outcome.ts';
 import { INCONCLUSIVE_CAUSES } from './parse/read.ts';
@@ -98,13 +99,14 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     { store: deps.quota, clock, random, log },
     { setting: settings.budgetPerS, initialRate: settings.initialRatePerS },
   );
-  const transport = makeTransport(clock, {
+  const connecting = makeTransport(clock, {
     connectTimeoutMs,
     bodyBytesMax,
     proxies,
     // As many as requests can be open, so that none waits for a connection.
     connections: { polls: settings.concurrencyMax, 'app-read': settings.forwardsMax + 1 },
   });
+  const transport = loggingFaults(connecting, log);
   const budget = new Budget({ quota, clock, metrics }, settings);
   const basic = basicCredentials(deps.clientId, deps.clientSecret);
   const fetchToken = () =>

@@ -1,6 +1,8 @@
 /** Liveness, readiness and metrics, without a key. */
 import { describe, expect, it } from 'vitest';
+import { makeRefusals } from '../../src/db/checks/refusals.ts';
 import { connect } from '../../src/db/connect.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { openApi, useApi } from './rig.ts';
 
 const api = useApi();
@@ -47,6 +49,24 @@ describe('Health', () => {
     expect((await lost.call('GET', '/metrics', withoutKey)).text).toContain(
       'tallyhook_database_up 1',
     );
+  });
+
+  it('A daemon whose database refuses to record writes is not ready until the next write, and its scrape says so', async () => {
+    let nowMs = 0;
+    const refusals = makeRefusals(() => nowMs);
+    const full = await openApi(api.database.db, (deps) => ({ ...deps, refusals }));
+    refusals.failed(new DatabaseError('53300'));
+    expect(refusals.within(1)).toBe(undefined);
+    refusals.failed(new DatabaseError('53100'));
+    const { status, body } = await full.call('GET', '/readyz', withoutKey);
+    expect({ status, check: body.check }).toEqual({ status: 503, check: 'database' });
+    expect(body.detail).toContain('53100');
+    nowMs = 10_000;
+    expect((await full.call('GET', '/readyz', withoutKey)).status).toBe(200);
+    const scrape = async () => (await full.call('GET', '/metrics', withoutKey)).text;
+    expect(await scrape()).toContain('tallyhook_database_up 0');
+    refusals.accepted();
+    await expect.poll(scrape).toContain('tallyhook_database_up 1');
   });
 
   it('A daemon whose database lacks a migration is not ready', async () => {

@@ -10,6 +10,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { type Api, type ApiDeps, makeApi, readReport } from '../../src/api/api.ts';
 import { makeConsole } from '../../src/console/console.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
+import { makeRefusals } from '../../src/db/checks/refusals.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { makeImports } from '../../src/imports/imports.ts';
@@ -193,6 +194,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     leaving: leaving.signal,
     roles: ROLES,
     isAlive: () => true,
+    refusals: makeRefusals(),
     delivery: { isRunning: () => true, report: async () => undefined },
     migrations: await readMigrations(),
     nextEvent: notifier.wait,

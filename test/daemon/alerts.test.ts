@@ -44,7 +44,7 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([32, 29]);
+  expect([RULES.length, SHOWN.length]).toEqual([35, 29]);
 });
 
 it('Each alert leads to its runbook, which says what it means and what to do', () => {
@@ -73,6 +73,7 @@ it.each([
   'quarantined',
   'stale_wallets',
   'late_targets',
+  'poll_rate_per_second',
   'alerts',
   'stuck_operations',
   'service_state',
@@ -82,6 +83,7 @@ it.each([
   'report_age_seconds',
   'ledger_verify_findings',
   'database_pool_waiting',
+  'database_replica_usable',
   'worker_pass_overdue_seconds',
   'delivery_process_up',
   'writes_frozen',

@@ -9,13 +9,13 @@ import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { ROLES } from '../../src/resources/admin/status.ts';
 import { useDatabase } from '../harness/database.ts';
 import { type ManualMachine, manualMachine } from '../harness/manual-machine.ts';
+import { textLog } from '../upstream/rig.ts';
 
 const ALIVE_MS = 15_000;
-const log = makeLog('silent');
-const { db } = await useDatabase();
+const { db, owner } = await useDatabase();
 let daemons = 0;
 
-async function openHeartbeat() {
+async function openHeartbeat({ log, aliveMs } = { log: makeLog('silent'), aliveMs: ALIVE_MS }) {
   const machine = manualMachine();
   const counts = { monotonicMs: machine.count.ms, uptimeMs: machine.uptimeMs };
   const clock = await databaseClock(db, log, undefined, counts);
@@ -23,12 +23,12 @@ async function openHeartbeat() {
   const heartbeat = makeHeartbeat({
     database,
     identity: makeIdentityProof({ database, dataDir: '/dev/null/none', log }),
-    daemon: await registerDaemon(db, `dmn_${++daemons}`, clock.now(), ALIVE_MS),
+    daemon: await registerDaemon(db, `dmn_${++daemons}`, clock.now(), aliveMs),
     roles: () => ROLES,
     upstream: { appPerS: () => 0, share: () => {}, syncQuota: async () => {} },
     log,
     metrics: makeMetrics(),
-    aliveMs: ALIVE_MS,
+    aliveMs,
     machine: machine.count,
   });
   return { machine, heartbeat };
@@ -52,3 +52,18 @@ it.each<[string, (machine: ManualMachine) => void, boolean]>([
     expect(heartbeat.isAlive()).toBe(true);
   },
 );
+
+it('Heartbeats that are not committed in time are logged once, also while one waits, and their return', async () => {
+  const { log, logged } = textLog();
+  const { heartbeat } = await openHeartbeat({ log, aliveMs: 300 });
+  const messages = () => logged.text.match(/(?<="msg":")[^"]*heartbeat[^"]*/g) ?? [];
+  await heartbeat.beat();
+  const waiting = await owner.begin(async ({ sql }) => {
+    await sql`lock table tallyhook.daemons in exclusive mode`;
+    const beat = heartbeat.beat();
+    await expect.poll(messages).toEqual([expect.stringContaining('nothing is sent until one is')]);
+    return { beat };
+  });
+  expect(await waiting.beat).toBe('alive');
+  expect(messages()).toEqual([expect.any(String), 'heartbeats are committed again']);
+});

@@ -69,6 +69,24 @@ describe('A long read', () => {
     expect(logged.text).toContain('the replica of DATABASE_READ_URL cannot be used');
   });
 
+  it('logs a problem of the replica once, and when it is used again', async () => {
+    const own = textLog();
+    const deps = { primary, replica: standby, log: own.log, catchUpMs: 0 };
+    expect(await makeReads({ ...deps, replica: undefined }).usesReplica()).toBe(undefined);
+    const reader = makeReads(deps);
+    await expect.poll(() => makeReads({ ...deps, log }).usesReplica()).toBe(true);
+    await standby.sql`select pg_wal_replay_pause()`;
+    await primary.sql`update written set n = n`;
+    for (let n = 0; n < 3; n++) expect(await reader.usesReplica()).toBe(false);
+    expect(await read(reader)).toMatchObject({ standby: false });
+    await standby.sql`select pg_wal_replay_resume()`;
+    await expect.poll(() => reader.usesReplica()).toBe(true);
+    expect(own.logged.text.match(/"msg":"[^"]*/g)).toEqual([
+      '"msg":"the replica of DATABASE_READ_URL cannot be used; reading the primary',
+      '"msg":"the replica of DATABASE_READ_URL is used again',
+    ]);
+  });
+
   it('waits for a replica that is behind', async () => {
     await standby.sql`select pg_wal_replay_pause()`;
     await primary.sql`insert into written values (21)`;

@@ -9,6 +9,7 @@ import { connect, type Socket } from 'node:net';
 import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeEach } from 'vitest';
 import { makeHttpServer } from '../../src/daemon/server.ts';
+import { makeRefusals } from '../../src/db/checks/refusals.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
@@ -280,6 +281,7 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
     queueTtlMs: 60_000,
     addressOf: makeTrustedProxies(options.trustedProxies ?? []).addressOf,
     isAlive: options.isAlive ?? (() => true),
+    refusals: makeRefusals(),
     prove: options.prove,
     onConcluded: () => {},
     onRead: (read) => reads.push(read),

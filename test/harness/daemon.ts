@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const READY_MS = 80_000;
 const UNTIL = { deadlineMs: 60_000 };
 /** Those of `npm start`; see src/main.ts. */
-const V8_FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=1024'];
+export const V8_FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=1024'];
 /** The daemon gets nothing else of the test's environment. */
 const ENV = { PATH: process.env.PATH };
 
@@ -124,16 +124,18 @@ export function environmentOf(database: string, service: string): Record<string,
 /**
  * Starts a daemon with exactly this environment. @throws Error with its output when it does not
  * start
+ * @param flags of Node; those of `npm start` by default
  */
 export async function spawnDaemon(
   env: Record<string, string>,
   settings: object,
+  flags: readonly string[] = V8_FLAGS,
 ): Promise<DaemonProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-daemon-'));
   const file = join(folder, 'settings.yaml');
   await writeFile(file, stringify(settings));
   const started = performance.now();
-  const child = spawn(process.execPath, [...V8_FLAGS, 'src/main.ts'], {
+  const child = spawn(process.execPath, [...flags, 'src/main.ts'], {
     cwd: ROOT,
     env: { ...ENV, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

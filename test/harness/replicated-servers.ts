@@ -13,6 +13,8 @@ export interface Servers {
   url: string;
   /** That of the standby itself. */
   standbyUrl: string;
+  /** Of both servers, as a client that looks for the primary itself gets it. */
+  hostsUrl: string;
   /** Reads the whole database, as a nightly backup does. */
   dump(url: string): Promise<void>;
   /** Stops the primary as a power cut would, and promotes the standby. */
@@ -49,6 +51,9 @@ export async function openServers(bin: string, synchronous: boolean): Promise<Se
   return {
     url: `postgres://postgres@127.0.0.1:${relay.port}/postgres`,
     standbyUrl: `postgres://postgres@127.0.0.1:${second}/postgres`,
+    hostsUrl:
+      `postgres://postgres@127.0.0.1:${first},127.0.0.1:${second}/postgres` +
+      '?target_session_attrs=read-write',
     dump: (url) => command('pg_dump', '-d', url, '-Fc', '-f', data('dump')),
     async failOver() {
       await stop('primary', 'immediate');

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
-import { logIncidents } from '../../src/outbox/outbox.ts';
+import { makeIncidentLog } from '../../src/outbox/outbox.ts';
 import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { draft, numberAll, openOutbox } from './rig.ts';
@@ -15,7 +15,8 @@ it('Each incident is logged once by one of several daemons, without the URL of a
   const { emitDrafts } = openOutbox(database.db, clock);
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
-  const run = () => Promise.all([1, 2, 3].map(() => logIncidents(database.db, log)));
+  const daemons = [1, 2, 3].map(() => makeIncidentLog(database.db, log));
+  const run = () => Promise.all(daemons.map((one) => one()));
   const url = 'https://example.com/hush';
   const disabled = (id: string) =>
     draft(id, { type: 'endpoint.disabled', data: { endpoint_id: id, reason: 'gone', url } });
@@ -60,4 +61,38 @@ it('Each incident is logged once by one of several daemons, without the URL of a
   ]);
   expect(lines.join('')).not.toContain('hush');
   for (const line of lines) expect(JSON.parse(line).event_id).toMatch(/^evt_/);
+});
+
+it('Of many incidents of one type in a minute ten are logged, and the others counted after it', async () => {
+  const { emitDrafts } = openOutbox(database.db, clock);
+  const lines: string[] = [];
+  const log = makeLog('info', { write: (line) => void lines.push(line) });
+  let nowMs = 0;
+  const run = makeIncidentLog(database.db, log, () => nowMs);
+  const disabled = (n: number) => {
+    const data = { endpoint_id: `ep_${n}`, reason: 'gone', url: 'https://example.com/' };
+    return draft(`many ${n}`, { type: 'endpoint.disabled', data });
+  };
+  const happens = async (from: number, to: number) => {
+    await emitDrafts(...Array.from({ length: to - from }, (_, n) => disabled(from + n)));
+    await numberAll(database.db);
+    await run();
+  };
+  await run();
+  await happens(0, 8);
+  nowMs = 59_999;
+  await happens(8, 25);
+  expect(lines).toHaveLength(10);
+  nowMs = 60_000;
+  await happens(25, 26);
+  const [more, last] = lines.slice(10).map((line) => JSON.parse(line));
+  expect(more).toMatchObject({
+    level: 'warn',
+    msg: 'endpoint.disabled: more in the last minute',
+    more: 15,
+  });
+  expect(last).toMatchObject({ msg: 'endpoint.disabled', endpoint_id: 'ep_25' });
+  nowMs = 120_000;
+  await run();
+  expect(lines).toHaveLength(12);
 });

@@ -133,7 +133,7 @@ const IN_SRC: Ban[] = [
 ];
 
 /** Where a wait of a fixed length is allowed: behind a condition, or as the load of a bench. */
-const MAY_WAIT = ['test/harness/', 'test/tools/bench/', 'test/tools/soak/'];
+const MAY_WAIT = ['test/harness/', 'test/tools/bench/', 'test/tools/outages/', 'test/tools/soak/'];
 const NO_SLEEP = 'until of test/harness';
 
 /** Banned in tests. */

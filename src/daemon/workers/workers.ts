@@ -3,6 +3,7 @@
  * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
 import { type Counts, readCounts } from '../../api/api.ts';
+import type { ReplicaReads } from '../../db/access/replica.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -15,7 +16,7 @@ import type { Wake } from '../../kernel/workers.ts';
 import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import { findService, type Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
-import { logIncidents, type Outbox, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
+import { makeIncidentLog, type Outbox, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import {
   type AlertCount,
   type Alerts,
@@ -41,8 +42,12 @@ import { findVerification, verificationWorker } from './verification.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
-  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'ledger' | 'reports' | 'alerts'>;
+  config: Pick<
+    Config,
+    'daemon' | 'database' | 'databaseReadUrl' | 'observer' | 'ledger' | 'reports' | 'alerts'
+  >;
   db: Db;
+  reads: ReplicaReads;
   log: Log;
   operations: Pick<Operations, 'runOnce'>;
   gateway: Pick<Gateway, 'runQueue' | 'write'>;
@@ -84,6 +89,7 @@ function stageWorkers(deps: Deps): Worker[] {
     ...reportWorkers(deps),
     housekeepingWorker(deps),
     gaugesWorker(deps),
+    ...(deps.config.databaseReadUrl === undefined ? [] : [replicaWorker(deps)]),
   ];
 }
 
@@ -229,6 +235,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
 }
 
 function publishingWorkers({ db, log, feed }: Deps): Worker[] {
+  const logIncidents = makeIncidentLog(db, log);
   return [
     {
       name: 'sequencer',
@@ -243,7 +250,7 @@ function publishingWorkers({ db, log, feed }: Deps): Worker[] {
       name: 'incidents',
       intervalMs: WOKEN_MS,
       gapMs: SECOND_MS,
-      pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
+      pass: async (now) => ((await logIncidents()) ? now : undefined),
     },
     {
       name: 'attempt_minutes',
@@ -329,6 +336,20 @@ function gaugesWorker(deps: {
       return undefined;
     },
   };
+}
+
+/** Sets the gauge of the replica, which may answer late, and is asked seldom by reports. */
+function replicaWorker({ config, reads, metrics }: Pick<Deps, 'config' | 'reads' | 'metrics'>) {
+  const worker: Worker = {
+    name: 'replica',
+    intervalMs: config.daemon.metrics_interval_ms,
+    pass: async () => {
+      const isUsed = await reads.usesReplica();
+      if (isUsed !== undefined) metrics.replicaUsable.set(isUsed ? 1 : 0);
+      return undefined;
+    },
+  };
+  return worker;
 }
 
 function setAlerts(

@@ -10,6 +10,14 @@ import { DatabaseError } from '../sqlstate.ts';
 /** Runs reads in a transaction, as `Db` does, on the replica or the primary. */
 export type Reads = Pick<Db, 'begin'>;
 
+export interface ReplicaReads extends Reads {
+  /**
+   * Whether a read would be run on the replica now; undefined without one. It waits as long for the
+   * replica as a read. @throws DatabaseError of the primary
+   */
+  usesReplica(): Promise<boolean | undefined>;
+}
+
 interface Deps {
   primary: Db;
   replica: Db | undefined;
@@ -20,23 +28,50 @@ interface Deps {
 
 const CHECK_MS = 100;
 
-export function makeReads({ primary, replica, log, catchUpMs }: Deps): Reads {
+export function makeReads({ primary, replica, log, catchUpMs }: Deps): ReplicaReads {
+  /** Why the replica cannot be used, as it was logged; undefined while it can. */
+  let problem: string | undefined;
+  /** Logs a problem once, not for each read that meets it. */
+  const onError = (error: unknown) => {
+    // It is away or behind, or its replay has ended the read.
+    if (!(error instanceof DatabaseError || error instanceof Unusable)) throw error;
+    const { message } = error;
+    if (message !== problem)
+      log.warn(
+        { problem: message },
+        'the replica of DATABASE_READ_URL cannot be used; reading the primary',
+      );
+    problem = message;
+  };
+  const onUse = () => {
+    if (problem !== undefined) log.info('the replica of DATABASE_READ_URL is used again');
+    problem = undefined;
+  };
   return {
     async begin(work, options) {
       if (!replica) return primary.begin(work, options);
       try {
         await caughtUp(primary, replica, catchUpMs);
-        return await replica.begin(work, options);
+        const result = await replica.begin(work, options);
+        onUse();
+        return result;
       } catch (error) {
-        // It is away or behind, or its replay has ended the read.
-        if (!(error instanceof DatabaseError || error instanceof Unusable)) throw error;
-        const { message: problem } = error;
-        log.warn(
-          { problem },
-          'the replica of DATABASE_READ_URL cannot be used; reading the primary',
-        );
+        onError(error);
         return primary.begin(work, options);
       }
+    },
+    async usesReplica() {
+      if (!replica) return undefined;
+      try {
+        await caughtUp(primary, replica, catchUpMs);
+      } catch (error) {
+        // Else nothing is known of the replica.
+        await primary.single(({ sql }) => sql`select 1`);
+        onError(error);
+        return false;
+      }
+      onUse();
+      return true;
     },
   };
 }

@@ -165,7 +165,15 @@ function makers(registers: Registry[]) {
 /** About the connections to the database, and its clock. */
 function databaseGauges(gauge: ReturnType<typeof makers>['gauge']) {
   return {
-    databaseUp: gauge('database_up', '1 when the database answered this scrape, else 0'),
+    databaseUp: gauge(
+      'database_up',
+      '1 when the database answered this scrape and has not refused to record a write of apps of ' +
+        'the last minutes, else 0',
+    ),
+    replicaUsable: gauge(
+      'database_replica_usable',
+      '1 while long reads use the replica of DATABASE_READ_URL, 0 while they use the primary',
+    ),
     clockCorrection: gauge(
       'clock_correction_seconds',
       'What is added to the time of the database since its clock stepped; alert when not 0',

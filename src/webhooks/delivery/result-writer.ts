@@ -9,6 +9,7 @@
  * token).
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
+import { isOutage, logOutage } from '../../db/sqlstate.ts';
 import { type Clock, type Instant, isoText, isoTextOrNull, pause } from '../../kernel/clock.ts';
 import { idTime, uuidOf } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
@@ -127,10 +128,9 @@ export class ResultWriter {
         released.length = 0;
         if (finished.length > 0) await this.storeFinished(finished);
       } catch (err) {
-        this.deps.log.warn(
-          { err, attempts: finished.length },
-          'webhook results not stored, retrying',
-        );
+        const attempts = finished.length;
+        if (isOutage(err)) logOutage(this.deps.log, err);
+        else this.deps.log.warn({ err, attempts }, 'webhook results not stored, retrying');
         const now = this.deps.clock.now();
         this.finished.unshift(...finished.filter(({ job }) => job.leaseUntil > now));
         this.released.unshift(...released.filter((job) => job.leaseUntil > now));

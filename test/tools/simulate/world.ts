@@ -1,6 +1,7 @@
 /** The world of a simulation: the sandbox over HTTP, and daemons in front of it. */
 
 import { makePreImages } from '../../../src/daemon/observations/first-poll.ts';
+import { makeRefusals } from '../../../src/db/checks/refusals.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import type { Daemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';
@@ -282,6 +283,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       clock,
       log,
       isAlive: () => true,
+      refusals: makeRefusals(),
       onConcluded: () => {},
       writeTimeoutMs: 5_000,
       pause: time.pause,

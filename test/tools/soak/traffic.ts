@@ -39,6 +39,8 @@ interface TrafficDeps {
   readsPerS: number;
   /** The share of writes whose answer is lost. */
   lost: number;
+  /** Before a write without a final answer is repeated; 200 by default. */
+  repeatMs?: number;
 }
 
 const LOST = lostAnswers(900);
@@ -77,7 +79,7 @@ async function send(deps: TrafficDeps, writes: Write[], atMs: number): Promise<v
   const { random, sandbox, wallets, apps } = deps;
   const drawn = random.unit();
   const kind = drawn < 0.5 ? 'give' : drawn < 0.8 ? 'transfer' : drawn < 0.9 ? 'queued' : 'mint';
-  const name = `soak-${writes.length}`;
+  const name = `app-${writes.length}`;
   const tokenId = kind === 'mint' ? FIRST_TOKEN + BigInt(writes.length) : null;
   const write: Write = { kind, name, tokenId, atMs, tookMs: undefined, status: 0, tries: 0 };
   writes.push(write);
@@ -103,7 +105,7 @@ async function send(deps: TrafficDeps, writes: Write[], atMs: number): Promise<v
       write.tookMs = monotonicMs() - started;
       return;
     }
-    await pause(REPEAT_MS);
+    await pause(deps.repeatMs ?? REPEAT_MS);
   }
 }
 

@@ -31,21 +31,26 @@ export interface Outcomes {
 export async function outcomesOf(db: Db, writes: readonly Write[], done: Done): Promise<Outcomes> {
   const rows = await db.sql<Row[]>`
     select idempotency_key as name, state, outcome from tallyhook.operations
-    where idempotency_key like 'soak-%'`;
-  const kept = new Map(rows.map((row) => [row.name, row]));
+    where idempotency_key like 'app-%' order by id`;
+  // A repeat of a write that was certainly not applied is another operation under its key.
+  const kept = Map.groupBy(rows, (row) => row.name);
   const found: Outcomes = { states: {}, wrong: [], unrecorded: [], undecided: 0 };
   for (const write of writes) {
     const { name, status } = write;
     const times = timesOf(write, done);
-    const { state = 'not recorded', outcome = '' } = kept.get(name) ?? {};
+    const operations = kept.get(name) ?? [];
+    const has = (fits: (row: Row) => boolean) => operations.some(fits);
+    const state = operations.at(-1)?.state ?? 'not recorded';
+    const executed = operations.filter(({ outcome }) => outcome === 'executed').length;
     found.states[state] = (found.states[state] ?? 0) + 1;
     if (times > 1) found.wrong.push(`${name} was applied ${times} times`);
     if (status === 200 && times === 0) found.wrong.push(`${name} was answered 200, not applied`);
-    if (state === 'undecided') found.undecided += 1;
-    else if (state === 'not recorded') {
+    if (has((row) => row.state === 'undecided')) found.undecided += 1;
+    else if (operations.length === 0) {
       if (times > 0) found.unrecorded.push(name);
-    } else if (outcome === 'open') found.wrong.push(`${name} is still ${state}`);
-    else if ((outcome === 'executed') !== times > 0)
+    } else if (has(({ outcome }) => outcome === 'open'))
+      found.wrong.push(`${name} is still ${state}`);
+    else if (executed !== times)
       found.wrong.push(`${name} is ${state}, and was applied ${times} times`);
   }
   return found;

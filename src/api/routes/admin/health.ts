@@ -23,15 +23,20 @@ const base = { method: 'get', tag: 'operating', request: z.object({}) } as const
 
 type HealthDeps = Pick<
   ApiDeps,
-  'db' | 'migrations' | 'webhooks' | 'roles' | 'delivery' | 'leaving' | 'isAlive'
+  'db' | 'migrations' | 'webhooks' | 'roles' | 'delivery' | 'leaving' | 'isAlive' | 'refusals'
 >;
+
+/** So long a refusal counts; then the next write shows whether it is still there. */
+const REFUSED_MS = 10_000;
+/** For the gauge: longer than the alert that watches it waits. */
+const REFUSED_SHOWN_MS = 120_000;
 
 const LOST_HEARTBEAT =
   'its heartbeats are not committed, so it sends nothing: commits hang (a standby that is ' +
   'gone?), or its role has no free connection';
 
 export function addHealth(router: Router, deps: HealthDeps): void {
-  const { db, migrations, webhooks, leaving, isAlive } = deps;
+  const { db, migrations, webhooks, leaving, isAlive, refusals } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
   router.raw({
@@ -50,6 +55,9 @@ export function addHealth(router: Router, deps: HealthDeps): void {
       if (leaving.aborted) throw new Failure('shutting_down');
       await ready();
       if (!isAlive()) throw notReady('heartbeat', LOST_HEARTBEAT);
+      const refused = refusals.within(REFUSED_MS);
+      if (refused !== undefined)
+        throw notReady('database', `Postgres refuses to record writes (${refused}); is it full?`);
       return reply(c, jsonText({ status: 'ok', ...readyRoles(deps) }));
     },
   });
@@ -70,7 +78,12 @@ export function addHealth(router: Router, deps: HealthDeps): void {
 /** The path `/metrics`, on the port of the API or on its own. */
 export function addMetrics(
   router: Router,
-  { metrics, operations, delivery }: Pick<ApiDeps, 'metrics' | 'operations' | 'delivery'>,
+  {
+    metrics,
+    operations,
+    delivery,
+    refusals,
+  }: Pick<ApiDeps, 'metrics' | 'operations' | 'delivery' | 'refusals'>,
 ): void {
   const scrape = cachedForASecond(async () => {
     // The gauge of the freeze keeps its last value while the database does not respond.
@@ -80,7 +93,8 @@ export function addMetrics(
         return true;
       }),
     );
-    metrics.databaseUp.set(answered ? 1 : 0);
+    const refused = refusals.within(REFUSED_SHOWN_MS) !== undefined;
+    metrics.databaseUp.set(answered && !refused ? 1 : 0);
     const report = await delivery.report();
     return metrics.text(report ? [report] : []);
   });
