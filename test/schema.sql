@@ -186,7 +186,8 @@ create table tallyhook.drifts (
   prepared jsonb,
   counterpart text,
   assignee text,
-  closed_by jsonb
+  closed_by jsonb,
+  operator jsonb
 );
 create table tallyhook.due_postings (
   operation_id text not null,
@@ -846,7 +847,7 @@ alter table tallyhook.drifts add constraint drifts_amount_max_whole CHECK ((scal
 alter table tallyhook.drifts add constraint drifts_amount_min_whole CHECK ((scale(amount_min) = 0));
 alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.drifts add constraint drifts_bounded CHECK (((amount_min <= amount_max) AND ((amount IS NULL) OR ((amount = amount_min) AND (amount = amount_max)))));
-alter table tallyhook.drifts add constraint drifts_cause_known CHECK ((cause = ANY (ARRAY['made_elsewhere'::text, 'fee_rule'::text, 'lost_operation'::text, 'opening'::text])));
+alter table tallyhook.drifts add constraint drifts_cause_known CHECK ((cause = ANY (ARRAY['made_elsewhere'::text, 'fee_rule'::text, 'lost_operation'::text, 'opening'::text, 'operator_wallet'::text])));
 alter table tallyhook.drifts add constraint drifts_closed_once CHECK ((((state = ANY (ARRAY['open'::text, 'proposed'::text])) = (closed_at IS NULL)) AND ((closed_at IS NULL) = (closed_by IS NULL))));
 alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
 alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY (operation_id);
@@ -991,6 +992,7 @@ CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree
 CREATE INDEX open_operations_by_conflict ON tallyhook.open_operations USING btree (conflict_key) WHERE (conflict_key IS NOT NULL);
 CREATE INDEX open_operations_by_contract ON tallyhook.open_operations USING btree (contract_id) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
+CREATE INDEX operation_effects_of_operators ON tallyhook.operation_effects USING btree (account, operation_id) WHERE (account ~~ 'operator:%'::text);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_effect ON tallyhook.operations USING btree (happened_at) WHERE (happened_at IS NOT NULL);
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, fee_at) WHERE (fee_mode IS NOT NULL);
@@ -1808,7 +1810,7 @@ comment on column finance_v1.drifts.approved_by is 'Owners of the keys that appr
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
@@ -1826,7 +1828,7 @@ comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys th
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
@@ -2157,6 +2159,7 @@ grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.observed_holders to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.open_operations to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
+grant update on tallyhook.operation_effects.account to tallyhook_writer;
 grant update on tallyhook.operation_effects.amount to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;
