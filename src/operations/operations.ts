@@ -97,7 +97,9 @@ export {
   listNotExecuted,
   listUnknown,
   listUnknownOn,
+  lockOperations,
   lockWithFees,
+  renameAccount,
   type WriteWithFee,
 } from './store.ts';
 export { listTransitions, type Move, numberEvents, pruneUsage, waitsForOf } from './transitions.ts';

@@ -188,6 +188,24 @@ export async function lockWithFees(tx: Tx, ids: readonly string[]): Promise<Writ
     order by o.id for no key update`;
 }
 
+/** Operations, locked so that their states do not change before the end of `tx`. */
+export async function lockOperations(tx: Tx, ids: readonly string[]): Promise<Operation[]> {
+  return tx.sql<Operation[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.id = any(${ids as string[]}::text[]) order by o.id for no key update`;
+}
+
+/** The lines of these writes on one account are on another one. */
+export async function renameAccount(
+  tx: Tx,
+  ids: readonly string[],
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  await tx.sql`
+    update tallyhook.operation_effects set account = ${to}
+    where operation_id = any(${ids as string[]}::text[]) and account = ${from}`;
+}
+
 /** The lines of writes as they are stored, by operation id, zeros included. */
 export async function listLines(
   tx: Tx,

@@ -15,8 +15,10 @@ import {
   readHead,
   timesPosted,
 } from '../../../src/ledger/batch.ts';
-import { findFeeRules, listDueReasons, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
+import { findFeeRules, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
 import { openingsOf } from '../../../src/ledger/openings.ts';
+import { listMisplaced, listMovedGives } from '../../../src/ledger/operator-wallets.ts';
+import { listDueReasons } from '../../../src/ledger/repost.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
   listObservations,
@@ -291,6 +293,10 @@ export const READS: Record<string, Read> = {
     const feeChanges = [{ from: NOW - DAY_MS, mode: 'deducted' as const }];
     await listUnderWrongRule(db, { feeMode: 'on_top', feeChanges }, 200);
     await listDueReasons(db, [id]);
+  },
+  'ledger: gives of an operator without a wallet': async (db) => {
+    await listMisplaced(db, '7', NOW - DAY_MS, 200);
+    await listMovedGives(db, USER, NOW - DAY_MS);
   },
   'reconciler: votes on the fee rule': (db) => feeVotes(db),
   'observer: the schedule': async (db) => {

@@ -1,8 +1,29 @@
-/** Drifts of the wallet that an operator pays from, while no setting names it. */
+/** Drifts of the wallet that an operator pays from, while no setting names it, and then. */
 import { expect, it } from 'vitest';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { listTransactions, verifyLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
-const rig = await openRig();
+/** Daemons that start later have the operators that tests add. */
+const operators = new Map<string, string>();
+const books = { ...PLAIN, operators };
+const rig = await openRig({ books });
+const { database, clock } = rig;
+let daemons = 0;
+
+/** A ledger that starts after a change of the setting does what it has to do. */
+async function restartLedger() {
+  clock.advance(60_000);
+  const daemonId = `dmn_x${++daemons}`;
+  await runDry(await openLedger({ db: database.db, clock, books, daemonId, batchMax: 200 }), clock);
+}
+
+const endsOf = (addr: string) => database.owner.sql<
+  { amount: bigint; state: string; by: string }[]
+>`
+  select amount, state, coalesce(closed_by ->> 'operation_ids', closed_by ->> 'operation_id') as by
+  from tallyhook.drifts where wallet_key = ${addressKey(addr)} order by opened_at, id`;
 
 /** A wallet with these gives paid from it, each seen before the next one. */
 async function paying(operatorNo: bigint, ...amounts: bigint[]) {
@@ -57,4 +78,64 @@ it('A change elsewhere among the gives keeps its own cause', async () => {
     [500n, 'made_elsewhere'],
     [-40n, 'operator_wallet'],
   ]);
+});
+
+it('Once the setting names the wallet, its gives are posted from it and the drifts close', async () => {
+  const { wallet, gives, balance } = await paying(21n, 10n, 20n, 10n, 30n);
+  expect(await rig.balance(wallet)).toBe(1_000n);
+  operators.set('21', wallet);
+  await restartLedger();
+  expect(await rig.balance(wallet)).toBe(balance);
+  const posted = await listTransactions(database.db, { operationId: gives[0], limit: 10 });
+  expect(posted.toReversed().map(({ kind, reverses }) => [kind, reverses !== null])).toEqual([
+    ['give', false],
+    ['reversal', true],
+    ['give', false],
+  ]);
+  await rig.observe(wallet, balance);
+  expect(await rig.drifts(wallet)).toEqual([]);
+  expect(await endsOf(wallet)).toEqual(
+    [-10n, -20n, -10n, -30n].map((amount, i) => ({ amount, state: 'explained', by: gives[i] })),
+  );
+  await rig.observeSeries(wallet, balance, balance);
+  expect(await rig.drifts(wallet)).toEqual([]);
+  expect((await verifyLedger(database.db, [])).ok).toBe(true);
+});
+
+it('Gives of the operator from then on are expected from its wallet', async () => {
+  const { wallet, user, balance } = await paying(22n, 10n, 20n, 10n);
+  operators.set('22', wallet);
+  await restartLedger();
+  await rig.accept(await rig.give(user, 40n, 22n));
+  await rig.observeSeries(wallet, balance - 40n, balance - 40n);
+  expect(await rig.drifts(wallet)).toEqual([]);
+  await restartLedger();
+  expect(await rig.balance(wallet)).toBe(balance - 40n);
+});
+
+it('A change elsewhere stays a drift of its own, also if gives happened in its window', async () => {
+  const { wallet, user, balance } = await paying(23n, 10n, 20n, 10n);
+  await rig.accept(await rig.give(user, 5n, 23n));
+  await rig.observeSeries(wallet, balance + 95n, balance + 95n);
+  for (const amount of [3n, 4n]) await rig.accept(await rig.give(user, amount, 23n));
+  await rig.observeSeries(wallet, balance + 88n, balance + 88n);
+  expect(await rig.driftAmounts(wallet)).toEqual([-10n, -20n, -10n, 95n, -7n]);
+  operators.set('23', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, balance + 88n, balance + 88n);
+  expect(await rig.driftAmounts(wallet)).toEqual([100n]);
+  expect(await rig.balance(wallet)).toBe(balance - 12n);
+});
+
+it('Gives before the opening of the wallet stay on the account of the operator', async () => {
+  const user = freshAddr();
+  const early = await rig.give(user, 60n, 24n);
+  await rig.accept(early);
+  clock.advance(60_000);
+  const { wallet, balance } = await paying(24n, 10n, 20n, 10n);
+  operators.set('24', wallet);
+  await restartLedger();
+  await rig.observe(wallet, balance);
+  expect(await rig.drifts(wallet)).toEqual([]);
+  expect(await listTransactions(database.db, { operationId: early, limit: 10 })).toHaveLength(1);
 });
