@@ -7,12 +7,12 @@
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
-import { uuidAt } from '../kernel/ids.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import {
   accountKey,
   accountOfWallet,
   type EffectSettings,
+  listGivesWithoutWallet,
   listLines,
   lockOperations,
   renameAccount,
@@ -46,7 +46,7 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
   async function batch(tx: Tx, fence: bigint) {
     await lockLease(tx, fence);
     for (const { no, opening } of await listOperators(tx, effectSettings)) {
-      const ids = await listMisplaced(tx, no, opening.seenAt, BATCH_MAX);
+      const ids = await listGivesWithoutWallet(tx, no, opening.seenAt, BATCH_MAX);
       if (ids.length === 0) continue;
       const reposted = await move(tx, clock, ids, { no, to: opening.account });
       const key = addressKey(opening.account.replace(/^wallet:/, ''));
@@ -82,31 +82,6 @@ async function listOperators(
     const opening = openings.get(accountKey(account));
     return opening ? [{ no, opening }] : [];
   });
-}
-
-/** How long before it is sent a give may have been recorded, and so got its id. */
-const RECORDED_BEFORE_MS = 3_600_000;
-
-/**
- * Gives that were recorded for the operator without a wallet and sent since then, the oldest first.
- * What is about to be posted is left out until it is posted.
- */
-export async function listMisplaced(
-  db: Queryable,
-  operatorNo: string,
-  since: Instant,
-  limit: number,
-): Promise<string[]> {
-  const rows = await db.sql<{ id: string }[]>`
-    select o.id from tallyhook.operation_effects e
-    join tallyhook.operations o on o.id = e.operation_id
-    where e.account like 'operator:%' and e.account = ${`operator:${operatorNo}`}
-      and e.operation_id >= ${`op_${uuidAt(since - RECORDED_BEFORE_MS)}`}
-      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
-      and not exists (select from tallyhook.due_postings d
-        where d.operation_id = o.id and d.quarantine_reason is null)
-    order by e.operation_id limit ${limit}`;
-  return rows.map(({ id }) => id);
 }
 
 /** Changes the account of their effects, and posts again what is posted. */
@@ -157,8 +132,8 @@ export async function listMovedGives(
   return sql<MovedGive[]>`
     select o.id as operation_id, sum(e.amount) as amount, e.effective_at,
       least(e.effective_at, coalesce(o.sent_at, e.effective_at)) as sent_at
-    from (select e.* from tallyhook.entries e
-      where e.account_id = (select a.id from tallyhook.accounts a
+    from (select e.transaction_id, e.account_id, e.amount, e.effective_at, e.recorded_at
+      from tallyhook.entries e where e.account_id = (select a.id from tallyhook.accounts a
         where lower(a.name) = ${`wallet:${key}`} and a.asset = 'service_token')
       order by e.version desc limit ${ENTRIES_MAX}) e
     join tallyhook.transactions t on t.id = e.transaction_id

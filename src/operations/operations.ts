@@ -93,6 +93,7 @@ export {
   type KeyedOperation,
   listEffects,
   listForToken,
+  listGivesWithoutWallet,
   listLines,
   listNotExecuted,
   listUnknown,

@@ -75,8 +75,8 @@ export const drift = resource(
     prepared: nullable(
       document(
         { drift_id: id('drf'), proposal: oneOf(PROPOSALS), operation_id: nullable(id('op')) },
-        'The proposal that fits the cause; made when none is named. Null until the amount is exact, ' +
-          'and with the cause operator_wallet, which a setting ends',
+        'The proposal that fits the cause; made when none is named. Null until the amount is ' +
+          'exact, and with the cause operator_wallet, which a setting ends',
       ),
     ),
     operator: nullable(
