@@ -2,6 +2,8 @@
 import { expect, it } from 'vitest';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { listTransactions, verifyLedger } from '../../../src/ledger/ledger.ts';
+import type { Person } from '../../../src/operations/operations.ts';
+import { makeDrifts } from '../../../src/reconciler/reconciler.ts';
 import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
@@ -138,4 +140,23 @@ it('Gives before the opening of the wallet stay on the account of the operator',
   await rig.observe(wallet, balance);
   expect(await rig.drifts(wallet)).toEqual([]);
   expect(await listTransactions(database.db, { operationId: early, limit: 10 })).toHaveLength(1);
+});
+
+it('Nothing is prepared for gives of an operator, and a booking shows with the setting', async () => {
+  const { wallet, balance } = await paying(25n, 10n, 20n, 30n);
+  const { operations, outbox } = rig;
+  const drifts = makeDrifts({ db: database.db, clock, outbox, operations, effectSettings: books });
+  const [ann, bob] = ['ann', 'bob'].map((owner) => ({ owner, keyId: owner })) as [Person, Person];
+  const { id = '' } = (await rig.drifts(wallet))[1] ?? {};
+  expect(await drifts.propose([id], { reason: 'x' }, ann)).toMatchObject([
+    { failure: { message: expect.stringContaining(`ledger.operators: {"25": "${wallet}"}`) } },
+  ]);
+  await drifts.propose([id], { proposal: 'book', reason: 'x' }, ann);
+  await drifts.approve([id], {}, bob);
+  await rig.observeSeries(wallet, balance, balance);
+  expect(await rig.driftAmounts(wallet)).toEqual([-10n, -30n]);
+  operators.set('25', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, balance, balance, balance);
+  expect(await rig.driftAmounts(wallet)).toEqual([20n]);
 });
