@@ -1147,7 +1147,9 @@ create view finance_v1.drifts as
     d.cause,
     d.counterpart,
     p.proposed_by,
-    d.closed_by
+    d.closed_by,
+    ((d.operator ->> 'operator_no'::text))::numeric AS operator_no,
+    (d.operator -> 'gives'::text) AS gives
    FROM (((((tallyhook.drifts d
      CROSS JOIN tallyhook.present n)
      CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, n.now) - d.suspected_at)))::double precision) AS age) a)
@@ -1185,7 +1187,9 @@ create view finance_v1.drifts_ageing as
     cause,
     counterpart,
     proposed_by,
-    closed_by
+    closed_by,
+    operator_no,
+    gives
    FROM finance_v1.drifts
   WHERE (closed_at IS NULL);
 create view finance_v1.in_doubt as
@@ -1796,7 +1800,7 @@ comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
-comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
+comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), recognised (as gives of an operator), assigned, proposed, approved, or the state in which it ended.';
 comment on column finance_v1.drift_history.at is 'When it happened.';
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
 comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
@@ -1815,7 +1819,9 @@ comment on column finance_v1.drifts.closed_at is 'When it was closed; null while
 comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
+comment on column finance_v1.drifts.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
 comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
@@ -1833,7 +1839,9 @@ comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; nul
 comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts_ageing.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
+comment on column finance_v1.drifts_ageing.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
 comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
