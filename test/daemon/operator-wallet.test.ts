@@ -1,5 +1,6 @@
 /** A daemon that starts with the wallet of an operator, which the daemon before it watched. */
 import { expect, it } from 'vitest';
+import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { useRig } from '../harness/rig.ts';
 
 const settings = { ledger: { operators: {} as Record<string, string> } };
@@ -11,6 +12,15 @@ const drifts = (where: string) =>
   sql<{ cause: string; state: string }>(
     `select cause, state from tallyhook.drifts where ${where} order by opened_at, id`,
   );
+
+/** The breaks of a report over the time of the test. */
+async function breaks(): Promise<string[]> {
+  const now = systemClock.now();
+  const period = { from: isoText(now - 600_000), to: isoText(now + 60_000) };
+  const made = await rig.app.call('POST', '/api/reports', { kind: 'reconciliation', ...period });
+  const { json } = await rig.app.call('GET', `/api/reports/${made.json.id}`);
+  return json.content.breaks.listed.map(({ kind }: { kind: string }) => kind);
+}
 
 it('After a start with the wallet of an operator, the drifts of its gives close as explained', async () => {
   const { ada, sandbox } = rig.world;
@@ -38,5 +48,6 @@ it('After a start with the wallet of an operator, the drifts of its gives close 
       from tallyhook.wallets w join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
       where w.key = lower('${addr}')`);
   await expect.poll(balances).toEqual([{ off: 0 }]);
+  await expect.poll(breaks).toEqual([]);
   expect(await drifts('closed_at is null')).toEqual([]);
 });

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { sumOf } from '../../../src/kernel/amounts.ts';
 import { verifyLedger } from '../../../src/ledger/ledger.ts';
-import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
+import { faultsOf, NO_FAULTS, openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
 const operators = new Map<string, string>();
@@ -65,5 +65,6 @@ it('With the setting, the drifts that are left sum to what was changed elsewhere
     }),
     { numRuns: 40 },
   );
+  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
   expect((await verifyLedger(database.db, [])).ok).toBe(true);
 });
