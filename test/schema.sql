@@ -992,7 +992,6 @@ CREATE INDEX observed_holders_by_token ON tallyhook.observed_holders USING btree
 CREATE INDEX open_operations_by_conflict ON tallyhook.open_operations USING btree (conflict_key) WHERE (conflict_key IS NOT NULL);
 CREATE INDEX open_operations_by_contract ON tallyhook.open_operations USING btree (contract_id) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
-CREATE INDEX operation_effects_of_operators ON tallyhook.operation_effects USING btree (account, operation_id) WHERE (account ~~ 'operator:%'::text);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_effect ON tallyhook.operations USING btree (happened_at) WHERE (happened_at IS NOT NULL);
 CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, fee_at) WHERE (fee_mode IS NOT NULL);

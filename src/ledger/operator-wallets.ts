@@ -12,8 +12,8 @@ import {
   accountKey,
   accountOfWallet,
   type EffectSettings,
-  listGivesWithoutWallet,
   listLines,
+  listUnsettledGives,
   lockOperations,
   renameAccount,
 } from '../operations/operations.ts';
@@ -46,7 +46,7 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
   async function batch(tx: Tx, fence: bigint) {
     await lockLease(tx, fence);
     for (const { no, opening } of await listOperators(tx, effectSettings)) {
-      const ids = await listGivesWithoutWallet(tx, no, opening.seenAt, BATCH_MAX);
+      const ids = await listMisplaced(tx, no, opening.seenAt, BATCH_MAX);
       if (ids.length === 0) continue;
       const reposted = await move(tx, clock, ids, { no, to: opening.account });
       const key = addressKey(opening.account.replace(/^wallet:/, ''));
@@ -82,6 +82,44 @@ async function listOperators(
     const opening = openings.get(accountKey(account));
     return opening ? [{ no, opening }] : [];
   });
+}
+
+/** Gives on the account of the operator that were sent since then: posted, or not settled yet. */
+async function listMisplaced(tx: Tx, no: string, since: Instant, limit: number): Promise<string[]> {
+  const posted = await listPostedGives(tx, no, since, limit);
+  const unsettled = await listUnsettledGives(tx, no, since, limit);
+  return [...new Set([...posted, ...unsettled])].slice(0, limit);
+}
+
+/**
+ * The oldest gives that are posted from the account of an operator and were sent since then. Of an
+ * account, later versions are recorded later; so only its entries since then are read.
+ */
+export async function listPostedGives(
+  { sql }: Queryable,
+  no: string,
+  since: Instant,
+  limit: number,
+): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    with account as materialized (
+      select a.id, coalesce((select e.version from tallyhook.entries e
+        where e.account_id = a.id and e.recorded_at < ${isoText(since)}
+        order by e.version desc limit 1), 0) as version
+      from tallyhook.accounts a where lower(a.name) = ${`operator:${no}`}
+        and a.asset = 'service_token')
+    select o.id from account a
+    cross join lateral (select e.transaction_id from tallyhook.entries e
+      where e.account_id = a.id and e.version > a.version order by e.version offset 0) e
+    join tallyhook.transactions t on t.id = e.transaction_id
+    join tallyhook.operations o on o.id = t.operation_id
+    where t.posting % 2 = 1
+      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
+      and not exists (select from tallyhook.transactions r where r.reverses = t.id)
+      and not exists (select from tallyhook.due_postings d
+        where d.operation_id = o.id and d.quarantine_reason is null)
+    order by t.id limit ${limit}`;
+  return rows.map(({ id }) => id);
 }
 
 /** Changes the account of their effects, and posts again what is posted. */

@@ -1,7 +1,6 @@
 /** SQL of operations, as later stages read them, and of their effects. */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { uuidAt } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Effect } from './effects/effects.ts';
 import type { FeeMode } from './effects/fee-rule.ts';
@@ -196,14 +195,11 @@ export async function lockOperations(tx: Tx, ids: readonly string[]): Promise<Op
     where o.id = any(${ids as string[]}::text[]) order by o.id for no key update`;
 }
 
-/** How long before it is sent a give may have been recorded, and so got its id. */
-const RECORDED_BEFORE_MS = 3_600_000;
-
 /**
- * Gives that were recorded for the operator without a wallet and sent since then, the oldest first.
- * What is about to be posted is left out until it is posted.
+ * Unsettled gives that were recorded for an operator without a wallet and sent since then. What is
+ * about to be posted is left out until it is posted.
  */
-export async function listGivesWithoutWallet(
+export async function listUnsettledGives(
   db: Queryable,
   operatorNo: string,
   since: Instant,
@@ -212,12 +208,11 @@ export async function listGivesWithoutWallet(
   const rows = await db.sql<{ id: string }[]>`
     select o.id from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
-    where e.account like 'operator:%' and e.account = ${`operator:${operatorNo}`}
-      and e.operation_id >= ${`op_${uuidAt(since - RECORDED_BEFORE_MS)}`}
+    where lower(e.account) = ${`operator:${operatorNo}`} and e.unsettled
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
       and not exists (select from tallyhook.due_postings d
         where d.operation_id = o.id and d.quarantine_reason is null)
-    order by e.operation_id limit ${limit}`;
+    limit ${limit}`;
   return rows.map(({ id }) => id);
 }
 

@@ -242,10 +242,6 @@ export const operationEffects = tallyhook.table(
     index('operation_effects_by_account')
       .on(sql`lower(account)`, t.unsettled, t.amount)
       .where(sql`unsettled is not null`),
-    // What was recorded for operators while no setting named their wallets.
-    index('operation_effects_of_operators')
-      .on(t.account, t.operationId)
-      .where(sql`account like 'operator:%'`),
   ],
 );
 

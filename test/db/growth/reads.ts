@@ -17,7 +17,7 @@ import {
 } from '../../../src/ledger/batch.ts';
 import { findFeeRules, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
 import { openingsOf } from '../../../src/ledger/openings.ts';
-import { listMovedGives } from '../../../src/ledger/operator-wallets.ts';
+import { listMovedGives, listPostedGives } from '../../../src/ledger/operator-wallets.ts';
 import { listDueReasons } from '../../../src/ledger/repost.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
@@ -296,7 +296,8 @@ export const READS: Record<string, Read> = {
     await listDueReasons(db, [id]);
   },
   'ledger: gives of an operator without a wallet': async (db) => {
-    await operations.listGivesWithoutWallet(db, '7', NOW - DAY_MS, 200);
+    await operations.listUnsettledGives(db, '7', NOW - DAY_MS, 200);
+    await listPostedGives(db, '7', NOW - DAY_MS, 200);
     await listMovedGives(db, USER, NOW - DAY_MS);
   },
   'reconciler: gives that drifts may be': inTx(async (tx) => {
