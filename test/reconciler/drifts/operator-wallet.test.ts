@@ -160,3 +160,29 @@ it('Nothing is prepared for gives of an operator, and a booking shows with the s
   await rig.observeSeries(wallet, balance, balance, balance);
   expect(await rig.driftAmounts(wallet)).toEqual([20n]);
 });
+
+it('Gives that settled are moved too, and one whose answer was lost is paid from the wallet', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), await rig.opened(0n)];
+  for (const [addr, balance] of [
+    [wallet, 1_000n],
+    [user, 0n],
+  ] as const)
+    await rig.observe(addr, balance);
+  const settled = await rig.give(user, 10n, 26n);
+  await rig.accept(settled);
+  await rig.observeAll([user, 10n], [wallet, 990n], [user, 10n], [wallet, 990n]);
+  expect(await rig.stateOf(settled)).toBe('settled');
+  const lost = await rig.give(user, 25n, 26n);
+  await rig.lose(lost);
+  operators.set('26', wallet);
+  await restartLedger();
+  expect(await rig.balance(wallet)).toBe(990n);
+  await rig.observeAll([wallet, 990n], [user, 10n]);
+  expect(await rig.drifts(wallet)).toEqual([]);
+  await rig.accept(lost);
+  await rig.observeAll([wallet, 965n], [user, 35n], [wallet, 965n], [user, 35n]);
+  await restartLedger();
+  expect(await rig.balance(wallet)).toBe(965n);
+  for (const addr of [wallet, user]) expect(await rig.drifts(addr)).toEqual([]);
+  expect(await rig.stateOf(lost)).toBe('settled');
+});
