@@ -186,7 +186,8 @@ create table tallyhook.drifts (
   prepared jsonb,
   counterpart text,
   assignee text,
-  closed_by jsonb
+  closed_by jsonb,
+  operator jsonb
 );
 create table tallyhook.due_postings (
   operation_id text not null,
@@ -846,7 +847,7 @@ alter table tallyhook.drifts add constraint drifts_amount_max_whole CHECK ((scal
 alter table tallyhook.drifts add constraint drifts_amount_min_whole CHECK ((scale(amount_min) = 0));
 alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.drifts add constraint drifts_bounded CHECK (((amount_min <= amount_max) AND ((amount IS NULL) OR ((amount = amount_min) AND (amount = amount_max)))));
-alter table tallyhook.drifts add constraint drifts_cause_known CHECK ((cause = ANY (ARRAY['made_elsewhere'::text, 'fee_rule'::text, 'lost_operation'::text, 'opening'::text])));
+alter table tallyhook.drifts add constraint drifts_cause_known CHECK ((cause = ANY (ARRAY['made_elsewhere'::text, 'fee_rule'::text, 'lost_operation'::text, 'opening'::text, 'operator_wallet'::text])));
 alter table tallyhook.drifts add constraint drifts_closed_once CHECK ((((state = ANY (ARRAY['open'::text, 'proposed'::text])) = (closed_at IS NULL)) AND ((closed_at IS NULL) = (closed_by IS NULL))));
 alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
 alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY (operation_id);
@@ -1145,7 +1146,9 @@ create view finance_v1.drifts as
     d.cause,
     d.counterpart,
     p.proposed_by,
-    d.closed_by
+    d.closed_by,
+    ((d.operator ->> 'operator_no'::text))::numeric AS operator_no,
+    (d.operator -> 'gives'::text) AS gives
    FROM (((((tallyhook.drifts d
      CROSS JOIN tallyhook.present n)
      CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, n.now) - d.suspected_at)))::double precision) AS age) a)
@@ -1183,7 +1186,9 @@ create view finance_v1.drifts_ageing as
     cause,
     counterpart,
     proposed_by,
-    closed_by
+    closed_by,
+    operator_no,
+    gives
    FROM finance_v1.drifts
   WHERE (closed_at IS NULL);
 create view finance_v1.in_doubt as
@@ -1794,7 +1799,7 @@ comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
-comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
+comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), recognised (as gives of an operator), assigned, proposed, approved, or the state in which it ended.';
 comment on column finance_v1.drift_history.at is 'When it happened.';
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
 comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
@@ -1808,12 +1813,14 @@ comment on column finance_v1.drifts.approved_by is 'Owners of the keys that appr
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
+comment on column finance_v1.drifts.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
 comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
@@ -1826,12 +1833,14 @@ comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys th
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; null while it is open.';
 comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts_ageing.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
+comment on column finance_v1.drifts_ageing.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
 comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned, explained or merged.';
@@ -2157,6 +2166,7 @@ grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.observed_holders to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.open_operations to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
+grant update on tallyhook.operation_effects.account to tallyhook_writer;
 grant update on tallyhook.operation_effects.amount to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;

@@ -457,7 +457,8 @@ select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as 
   case when p.subject is not null then jsonb_build_object('n', p.n, 'kind', p.decision, 'operation_id', p.operation_id,
     'reason', p.reason, 'proposed_by', p.proposed_by, 'approvals_needed', p.approvals_needed) end as proposal,
   q.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max, b.bucket_order, d.cause,
-  d.counterpart, p.proposed_by, d.closed_by
+  d.counterpart, p.proposed_by, d.closed_by, (d.operator ->> 'operator_no')::numeric as operator_no,
+  d.operator -> 'gives' as gives
 from tallyhook.drifts d
 cross join tallyhook.present n
 cross join lateral (select make_interval(secs =>
@@ -483,14 +484,17 @@ comment on column finance_v1.drifts.closed_at is 'When it was closed; null while
 comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.closed_by is 'The observation or the decision that closed it.';
+comment on column finance_v1.drifts.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
+comment on column finance_v1.drifts.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 --> statement-breakpoint
 create or replace view finance_v1.drifts_ageing as
 select drift_id, addr, amount, state, opened_at, age, bucket, assignee, proposal,
-  approved_by, closed_at, amount_min, amount_max, bucket_order, cause, counterpart, proposed_by, closed_by
+  approved_by, closed_at, amount_min, amount_max, bucket_order, cause, counterpart, proposed_by, closed_by,
+  operator_no, gives
 from finance_v1.drifts where closed_at is null;
 --> statement-breakpoint
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
@@ -508,10 +512,12 @@ comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; nul
 comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
-comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation, opening or operator_wallet.';
 comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer made elsewhere between two wallets; both are ended together.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.closed_by is 'The observation or the decision that closed it.';
+comment on column finance_v1.drifts_ageing.operator_no is 'With the cause operator_wallet: the operator that seems to pay from the wallet.';
+comment on column finance_v1.drifts_ageing.gives is 'With the cause operator_wallet: the ids of its gives that sum to the drift; JSON.';
 --> statement-breakpoint
 create or replace view finance_v1.drift_history as
 select drift_id, at::timestamptz as at, action, by, detail from tallyhook.drift_actions;
@@ -519,7 +525,7 @@ select drift_id, at::timestamptz as at, action, by, detail from tallyhook.drift_
 comment on view finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on column finance_v1.drift_history.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drift_history.at is 'When it happened.';
-comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
+comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), recognised (as gives of an operator), assigned, proposed, approved, or the state in which it ended.';
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
 comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
 --> statement-breakpoint

@@ -411,7 +411,8 @@ export interface WalletDriftOpenedData {
     | 'made_elsewhere'
     | 'fee_rule'
     | 'lost_operation'
-    | 'opening';
+    | 'opening'
+    | 'operator_wallet';
   /** The other drift of one transfer made elsewhere between two wallets. */
   counterpart: string | null;
   /** Gap-free from 1 per subject. */
@@ -445,7 +446,8 @@ export interface WalletDriftProposedData {
     | 'made_elsewhere'
     | 'fee_rule'
     | 'lost_operation'
-    | 'opening';
+    | 'opening'
+    | 'operator_wallet';
   /** The other drift of one transfer made elsewhere between two wallets. */
   counterpart: string | null;
   proposal: Record<string, unknown>;
@@ -480,7 +482,8 @@ export interface WalletDriftAssignedData {
     | 'made_elsewhere'
     | 'fee_rule'
     | 'lost_operation'
-    | 'opening';
+    | 'opening'
+    | 'operator_wallet';
   /** The other drift of one transfer made elsewhere between two wallets. */
   counterpart: string | null;
   assignee: string | null;
@@ -516,7 +519,8 @@ export interface WalletDriftClosedData {
     | 'made_elsewhere'
     | 'fee_rule'
     | 'lost_operation'
-    | 'opening';
+    | 'opening'
+    | 'operator_wallet';
   /** The other drift of one transfer made elsewhere between two wallets. */
   counterpart: string | null;
   /** returned, explained, merged, booked, linked or dismissed. */
@@ -554,7 +558,8 @@ export interface WalletDriftReversedData {
     | 'made_elsewhere'
     | 'fee_rule'
     | 'lost_operation'
-    | 'opening';
+    | 'opening'
+    | 'operator_wallet';
   /** The other drift of one transfer made elsewhere between two wallets. */
   counterpart: string | null;
   operation_id: string;

@@ -269,7 +269,12 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     onRecorded: wakeAfterOutcome(wake, outbox),
   });
   const imports = makeImports({ ...workers, peopleDb, reportedOperations, readReport });
-  const ledger = makeLedger({ ...workers, announceFeeRules: feeRuleAnnouncement(outbox) });
+  const ledger = makeLedger({
+    ...workers,
+    announceFeeRules: feeRuleAnnouncement(outbox),
+    onMovedGives: (tx, keys, now) =>
+      expedite(tx, new Map(keys.map((key) => [`wallet:${key}`, now]))),
+  });
   const observer = makeObserver({ ...workers, upstream, settings: observerSettings(config) });
   const reconciler = makeReconciler({
     ...workers,

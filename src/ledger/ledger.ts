@@ -30,6 +30,7 @@ import {
   listMissedEntries,
   readOpenings,
 } from './openings.ts';
+import { makeOperatorWallets, type OnMovedGives } from './operator-wallets.ts';
 import { type Problem, planWork, type Work } from './plan.ts';
 import { accountKind, effectiveTimeOf, type PostingRequest } from './posting.ts';
 import { tokensOf } from './tokens/journal.ts';
@@ -65,6 +66,7 @@ export {
   openingId,
   openingsOf,
 } from './openings.ts';
+export { listMovedGives, type MovedGive, type OnMovedGives } from './operator-wallets.ts';
 export type { PostingRequest } from './posting.ts';
 export type { ObservedHolder } from './tokens/journal.ts';
 export { listMovements, listMovementsOf, recordHolder } from './tokens/movements.ts';
@@ -99,6 +101,8 @@ interface Deps extends Pick<Context, 'db' | 'clock' | 'log'> {
   batchMax?: number;
   /** Called when every write is under the fee rules that are set, once for each change of them. */
   announceFeeRules?: AnnounceFeeRules;
+  /** Called for each batch of gives that are posted from the wallet of their operator now. */
+  onMovedGives?: OnMovedGives;
 }
 
 export function makeLedger(deps: Deps): Ledger {
@@ -106,6 +110,7 @@ export function makeLedger(deps: Deps): Ledger {
   const lease = makeHeldLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
   const locking = { ...deps, lockLease: (tx: Tx, fence: bigint) => lockLease(tx, LEASE, fence) };
   const feeRules = makeFeeRules(locking);
+  const operatorWallets = makeOperatorWallets(locking);
   const postNext = makePosting(deps, feeRules.isDue);
   return {
     async runOnce(now, signal) {
@@ -113,9 +118,13 @@ export function makeLedger(deps: Deps): Ledger {
       if (fence === undefined) return IDLE;
       try {
         const { feesDue, ...pass } = await postNext(fence, now, signal);
-        // Fee rules wait until all is posted.
-        if (!feesDue || pass.more || signal?.aborted) return pass;
-        const { reposted, more } = await feeRules.runOnce(fence);
+        // Other settings wait until all is posted.
+        if (pass.more || signal?.aborted) return pass;
+        const isDue = feesDue || operatorWallets.isDue(now);
+        if (!isDue) return pass;
+        const { reposted, more } = feesDue
+          ? await feeRules.runOnce(fence)
+          : await operatorWallets.runOnce(fence, now);
         return { ...pass, posted: pass.posted + reposted, more };
       } catch (error) {
         if (!isLeaseLost(error)) throw error;

@@ -97,7 +97,10 @@ export {
   listNotExecuted,
   listUnknown,
   listUnknownOn,
+  listUnsettledGives,
+  lockOperations,
   lockWithFees,
+  renameAccount,
   type WriteWithFee,
 } from './store.ts';
 export { listTransitions, type Move, numberEvents, pruneUsage, waitsForOf } from './transitions.ts';

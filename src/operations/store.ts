@@ -188,6 +188,45 @@ export async function lockWithFees(tx: Tx, ids: readonly string[]): Promise<Writ
     order by o.id for no key update`;
 }
 
+/** Operations, locked so that their states do not change before the end of `tx`. */
+export async function lockOperations(tx: Tx, ids: readonly string[]): Promise<Operation[]> {
+  return tx.sql<Operation[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.id = any(${ids as string[]}::text[]) order by o.id for no key update`;
+}
+
+/**
+ * Unsettled gives that were recorded for an operator without a wallet and sent since then. What is
+ * about to be posted is left out until it is posted.
+ */
+export async function listUnsettledGives(
+  db: Queryable,
+  operatorNo: string,
+  since: Instant,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select o.id from tallyhook.operation_effects e
+    join tallyhook.operations o on o.id = e.operation_id
+    where lower(e.account) = ${`operator:${operatorNo}`} and e.unsettled
+      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
+      and not exists (select from tallyhook.due_postings d
+        where d.operation_id = o.id and d.quarantine_reason is null)
+    limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** The lines of these writes on one account are on another one. */
+export async function renameAccount(
+  tx: Tx,
+  ids: readonly string[],
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  await tx.sql`
+    update tallyhook.operation_effects set account = ${to}
+    where operation_id = any(${ids as string[]}::text[]) and account = ${from}`;
+}
+
 /** The lines of writes as they are stored, by operation id, zeros included. */
 export async function listLines(
   tx: Tx,

@@ -101,6 +101,8 @@ export const drifts = tallyhook.table(
     /** The probable cause, and the proposal that fits it: { drift_id, decision, operation_id }. */
     cause: text().notNull(),
     prepared: json(),
+    /** Of the cause operator_wallet: { operator_no, gives }. */
+    operator: json(),
     /** The other drift of one transfer that was made elsewhere between two wallets. */
     counterpart: text(),
     assignee: text(),

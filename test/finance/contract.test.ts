@@ -22,7 +22,7 @@ const DRIFTS =
   `drift_id text, addr text, amount numeric, state text, opened_at ${TIME}, age interval, ` +
   `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}, ` +
   'amount_min numeric, amount_max numeric, bucket_order integer, cause text, counterpart text, ' +
-  'proposed_by text, closed_by jsonb';
+  'proposed_by text, closed_by jsonb, operator_no numeric, gives jsonb';
 
 const VIEWS: Record<string, string> = {
   operators: 'operator_no numeric, addr text, account text, balance numeric',

@@ -9,7 +9,7 @@ import {
   type driftDetail,
   type driftSummary,
 } from '../../resources/ledger/drift.ts';
-import { differenceText, sentenceOf } from '../../resources/ledger/drift-words.ts';
+import { differenceText, operatorTexts, sentenceOf } from '../../resources/ledger/drift-words.ts';
 import type { Shown } from '../../resources/resource.ts';
 import type { driftResults } from '../../resources/results.ts';
 import { callDaemon, listAll, type Remote, withQuery } from '../api/remote.ts';
@@ -126,6 +126,7 @@ async function showDrift(id: string, options: Options): Promise<number> {
   if (found.counterpart) printLine(`One transfer made elsewhere, with ${found.counterpart}`);
   for (const { at, action, by, detail } of found.actions)
     printLine(`  ${at}  ${action}  ${by}  ${jsonText(detail)}`);
+  if (found.closed_at === null) for (const text of operatorTexts(found)) printLine(text);
   if (found.closed_at === null && found.prepared) printLine(`Next: ${nextOf(found)}`);
   return 0;
 }

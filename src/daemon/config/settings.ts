@@ -496,7 +496,8 @@ const ledger = section(
     operators: setting(
       z.record(z.string().regex(/^\d+$/), z.string().length(42)),
       {},
-      'wallet address per operator number: { "1": "0x…" }',
+      'wallet address per operator number: { "1": "0x…" }. If the wallet was watched before, ' +
+        'gives of the operator since its opening are posted from it at the next start',
     ),
     fees_addr: setting(addr, null, 'wallet that receives the fees'),
     collection_addr: setting(addr, null, 'wallet that receives what receive-from takes from users'),

@@ -15,12 +15,20 @@ import {
 import type { Cause } from '../../resources/ledger/drift.ts';
 import type { Deps } from '../deps.ts';
 import { listExecutedBetween } from '../wallets/expected.ts';
-import { counterpartAmounts, type Facts, type Prepared, probableCause } from './cause.ts';
+import {
+  counterpartAmounts,
+  type Facts,
+  type OperatorGives,
+  type Prepared,
+  probableCause,
+} from './cause.ts';
 import { type Drift, insertDriftAction, pairDrift } from './drift.ts';
+import { ELSEWHERE, reassess, recogniseOperator } from './recognise.ts';
 
 interface Assessment {
   cause: Cause;
   prepared: Prepared | null;
+  operator: OperatorGives | null;
   counterpart: string | null;
 }
 
@@ -28,6 +36,7 @@ interface Assessment {
 export const UNASSESSED: Assessment = {
   cause: 'made_elsewhere',
   prepared: null,
+  operator: null,
   counterpart: null,
 };
 
@@ -36,22 +45,26 @@ type Assessed = Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowFrom' | 'wi
 };
 
 export async function assess(tx: Tx, deps: Deps, drift: Assessed): Promise<Assessment> {
+  const recognised = await recogniseOperator(tx, deps, drift);
   const facts: Facts = {
     driftId: drift.id,
     amount: drift.amount,
     lost: await listLost(tx, drift),
     booked: await bookedBefore(tx, deps, drift),
     otherFeeRule: await otherFeeRule(tx, deps, drift),
+    operator: recognised.get(drift.id),
     sinceOpening: await isSinceOpening(tx, drift),
   };
   const { cause, prepared } = probableCause(facts);
-  const mayBePaired = cause === 'made_elsewhere' || cause === 'opening';
-  const counterpart = mayBePaired ? await findCounterpart(tx, drift) : undefined;
-  if (counterpart === undefined) return { cause, prepared, counterpart: null };
+  await reassess(tx, drift, recognised);
+  const operator = (cause === 'operator_wallet' && facts.operator) || null;
+  const isElsewhere = ELSEWHERE.includes(cause);
+  const counterpart = isElsewhere ? await findCounterpart(tx, drift) : undefined;
+  if (counterpart === undefined) return { cause, prepared, operator, counterpart: null };
   await pairDrift(tx, counterpart, drift.id);
   const paired = { action: 'paired', at: drift.openedAt, by: 'reconciler' };
   await insertDriftAction(tx, { driftId: counterpart, ...paired, detail: { with: drift.id } });
-  return { cause: 'made_elsewhere', prepared, counterpart };
+  return { cause: 'made_elsewhere', prepared, operator: null, counterpart };
 }
 
 /** A booked drift that this one takes back because its operation is known now. */

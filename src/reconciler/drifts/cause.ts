@@ -12,6 +12,9 @@ import type { Row } from '../../resources/resource.ts';
  */
 export type Prepared = NonNullable<Row<typeof drift>['prepared']>;
 
+/** The operator that seems to pay from the wallet, and its gives that the drift equals. */
+export type OperatorGives = NonNullable<Row<typeof drift>['operator']>;
+
 /** What is known about a drift of an exact amount. */
 export interface Facts {
   driftId: string;
@@ -25,12 +28,14 @@ export interface Facts {
   booked: { driftId: string; operationId: string } | undefined;
   /** By how much the other fee rule would change the effect of each operation in the window. */
   otherFeeRule: readonly bigint[];
+  operator: OperatorGives | undefined;
   /** Nothing explained the wallet since the observation that its opening rests on. */
   sinceOpening: boolean;
 }
 
-export function probableCause(facts: Facts): { cause: Cause; prepared: Prepared } {
-  const { driftId, amount, lost, booked, otherFeeRule, sinceOpening } = facts;
+/** Nothing is prepared for what a setting ends: a booking would have to be taken back then. */
+export function probableCause(facts: Facts): { cause: Cause; prepared: Prepared | null } {
+  const { driftId, amount, lost, booked, otherFeeRule, operator, sinceOpening } = facts;
   const book: Prepared = { drift_id: driftId, proposal: 'book', operation_id: null };
   if (booked) {
     const { driftId: drift_id, operationId: operation_id } = booked;
@@ -43,6 +48,7 @@ export function probableCause(facts: Facts): { cause: Cause; prepared: Prepared 
   }
   const isFee = sumOf(otherFeeRule) === amount || otherFeeRule.includes(amount);
   if (otherFeeRule.length > 0 && isFee) return { cause: 'fee_rule', prepared: book };
+  if (operator) return { cause: 'operator_wallet', prepared: null };
   return { cause: sinceOpening ? 'opening' : 'made_elsewhere', prepared: book };
 }
 

@@ -32,6 +32,7 @@ import {
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { DriftState } from '../../resources/ledger/drift.ts';
+import { operatorTexts } from '../../resources/ledger/drift-words.ts';
 import type { ProposalKind } from '../../resources/operations/decision.ts';
 import { executedSince } from './assess.ts';
 import {
@@ -189,8 +190,9 @@ function largestOf({ min, max }: Drift): bigint {
   return -min > max ? min : max;
 }
 
-function preparedOf({ id, prepared }: Drift) {
+function preparedOf({ id, addr, prepared, operator }: Drift) {
   if (prepared) return prepared;
+  if (operator) throw refusal(id, operatorTexts({ addr, operator }).join(' '));
   throw refusal(id, 'no proposal is prepared; name one: book, link or dismiss');
 }
 

@@ -27,7 +27,7 @@ export interface Drift extends Omit<Row<typeof drift>, 'amountMin' | 'amountMax'
 function driftColumns(sql: Sql) {
   return sql`id, wallet_key, addr, amount, amount_min as min, amount_max as max, state,
     suspected_at, opened_at, closed_at, window_from, window_to, evidence, cause, prepared,
-    counterpart, assignee, closed_by`;
+    operator, counterpart, assignee, closed_by`;
 }
 
 export async function insertDrift({ sql }: Tx, drift: Drift): Promise<void> {
@@ -141,13 +141,16 @@ export async function lockOpenDrift(
 /** Stores what is known better of an open drift. */
 export async function reviseDrift(
   tx: Tx,
-  drift: Pick<Drift, 'id' | 'amount' | 'min' | 'max' | 'cause' | 'prepared' | 'counterpart'>,
+  drift: Pick<
+    Drift,
+    'id' | 'amount' | 'min' | 'max' | 'cause' | 'prepared' | 'operator' | 'counterpart'
+  >,
 ): Promise<void> {
   await tx.sql`
     update tallyhook.drifts set amount = ${drift.amount?.toString() ?? null}::numeric,
       amount_min = ${drift.min.toString()}::numeric, amount_max = ${drift.max.toString()}::numeric,
       cause = ${drift.cause}, prepared = ${asJson(drift.prepared)}::jsonb,
-      counterpart = ${drift.counterpart}
+      operator = ${asJson(drift.operator)}::jsonb, counterpart = ${drift.counterpart}
     where id = ${drift.id} and closed_at is null`;
 }
 

@@ -163,6 +163,8 @@ export interface LateChange {
   /** It took effect between these; equal when the time is known. */
   from: Instant;
   to: Instant;
+  /** Whether it may be a part of a drift although its time is not exact. */
+  mayBePart?: boolean;
 }
 
 interface Windowed extends OpenDrift {
@@ -205,7 +207,10 @@ export function explainedBy<D extends Windowed>(
     });
   };
   assign(({ by, left }, { amount }) => by.length === 0 && isExact(left) && left.min === amount);
-  assign(({ by, left }, { from, to }) => from === to && (by.length === 0 || !includes(left, 0n)));
+  assign(
+    ({ by, left }, { from, to, mayBePart = from === to }) =>
+      mayBePart && (by.length === 0 || !includes(left, 0n)),
+  );
   const explained = found
     .filter(({ by }) => by.length > 0)
     .map(({ drift, by, left }) => ({ drift, by, rest: includes(left, 0n) ? undefined : left }));

@@ -1,10 +1,12 @@
 /** Applies the drift rule to a wallet: stores drifts with their history and makes their events. */
 import type { Tx } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { findFeeRules } from '../../ledger/ledger.ts';
 import { listObservations } from '../../observer/observer.ts';
+import type { EffectSettings } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { assess, UNASSESSED } from '../drifts/assess.ts';
@@ -72,7 +74,7 @@ export async function stepDrifts(
     if (isExact(comparison.difference)) wallet.quietAt = observation.startedAt;
   }
   const since = suspicion?.at;
-  const events = await closeReturned(tx, wallet, next.returned ?? [], { ...input, since });
+  const events = await closeReturned(tx, deps, wallet, next.returned ?? [], { ...input, since });
   if (next.opened) {
     const { merged = [] } = next;
     events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened, merged })));
@@ -217,6 +219,7 @@ export function newDrift(
 /** The observation does not show these drifts any more. */
 async function closeReturned(
   tx: Tx,
+  { effectSettings }: Deps,
   wallet: Wallet,
   drifts: readonly Drift[],
   input: Input & By,
@@ -224,9 +227,19 @@ async function closeReturned(
   const events: EventDraft[] = [];
   for (const drift of drifts) {
     const feeRule = await feeRuleSince(tx, drift);
-    events.push(...(await close(tx, wallet, drift, { ...input, feeRule })));
+    const operationIds = givesOf(drift, effectSettings);
+    events.push(...(await close(tx, wallet, drift, { ...input, feeRule, operationIds })));
   }
   return events;
+}
+
+/** The gives that explain a drift, once the settings name its wallet as that of their operator. */
+function givesOf(
+  { walletKey, operator }: Drift,
+  { operators }: EffectSettings,
+): readonly string[] | undefined {
+  const addr = operator && operators.get(operator.operator_no);
+  return addr && addressKey(addr) === walletKey ? operator?.gives : undefined;
 }
 
 /** The fee rules that were applied since a drift opened that they explain. */

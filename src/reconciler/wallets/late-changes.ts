@@ -5,7 +5,9 @@
  * stay right: something else took the change back, or brought about only a part of what they show.
  */
 import type { Tx } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { listMovedGives } from '../../ledger/ledger.ts';
 import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -43,7 +45,10 @@ export async function takeLateChanges(
   const since = before?.evaluatedAt ?? null;
   if (since === null || (drifts.length === 0 && backdated === 0)) return { drifts, late: [] };
   const { readLagMs } = deps.settings;
-  const changes = await listLateChanges(tx, wallet.key, since);
+  const changes = [
+    ...(await listLateChanges(tx, wallet.key, since)),
+    ...(await listMoved(tx, deps, wallet.key, since)),
+  ];
   const { explained, others } = explainedBy(drifts, changes, readLagMs);
   const events: EventDraft[] = [];
   const opened: Drift[] = [];
@@ -108,6 +113,30 @@ async function redate(
     const outside = { before: windowFrom ?? Number.NEGATIVE_INFINITY, after: effectiveAt };
     await operations.redate(tx, { id: operationId, effectiveAt, outside, evidence }, now);
   }
+}
+
+/** A batch of postings has its time before it commits. */
+const COMMITTED_LATER_MS = 60_000;
+
+/** Gives that are posted from the wallet since a setting names it as that of their operator. */
+async function listMoved(
+  tx: Tx,
+  { effectSettings }: Deps,
+  key: string,
+  since: Instant,
+): Promise<LateChange[]> {
+  if (![...effectSettings.operators.values()].some((addr) => addressKey(addr) === key)) return [];
+  const moved = await listMovedGives(tx, key, since - COMMITTED_LATER_MS);
+  const rows = await tx.sql<{ id: string }[]>`
+    select x.id from unnest(${moved.map(({ operationId }) => operationId)}::text[]) as x(id)
+    where exists (select from tallyhook.drifts d where d.wallet_key = ${key}
+      and (d.closed_by ->> 'operation_id' = x.id or d.closed_by -> 'operation_ids' ? x.id))`;
+  const done = new Set(rows.map(({ id }) => id));
+  return moved
+    .filter(({ operationId }) => !done.has(operationId))
+    .map(({ operationId, amount, sentAt: from, effectiveAt: to }) => {
+      return { operationId, amount, from, to, mayBePart: true };
+    });
 }
 
 /**

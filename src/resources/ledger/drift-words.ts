@@ -33,7 +33,26 @@ export const CAUSE_WORDS: Record<Cause, readonly [short: string, long: string]> 
     'before the opening',
     'a change that happened before the opening of the wallet in the ledger',
   ],
+  operator_wallet: [
+    "an operator's gives",
+    'gives of an operator that seems to pay from this wallet, which no setting names',
+  ],
 };
+
+/** Why the wallet seems to be that of an operator, and which setting ends its drifts. */
+export function operatorTexts({
+  addr,
+  operator,
+}: Pick<Drift, 'addr' | 'operator'>): readonly string[] {
+  if (!operator) return [];
+  const { operator_no: no } = operator;
+  return [
+    `This looks like the wallet of operator ${no}: its drifts equal gives that the operator paid.`,
+    `Set ledger.operators: {"${no}": "${addr}"} for all daemons and restart them. What the ` +
+      'operator paid since the opening of the wallet is then posted from it, and the drifts that ' +
+      'this explains close by themselves. Do not book them before.',
+  ];
+}
 
 /** How it ended; none of a drift that has not. */
 export const ENDING_WORDS: Partial<Record<DriftState, string>> = {

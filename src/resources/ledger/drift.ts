@@ -29,7 +29,13 @@ export const DRIFT_STATES = [
 ] as const;
 export type DriftState = (typeof DRIFT_STATES)[number];
 
-export const CAUSES = ['made_elsewhere', 'fee_rule', 'lost_operation', 'opening'] as const;
+export const CAUSES = [
+  'made_elsewhere',
+  'fee_rule',
+  'lost_operation',
+  'opening',
+  'operator_wallet',
+] as const;
 export type Cause = (typeof CAUSES)[number];
 
 /** The ages of the summary, youngest first: their `order`. */
@@ -69,7 +75,15 @@ export const drift = resource(
     prepared: nullable(
       document(
         { drift_id: id('drf'), proposal: oneOf(PROPOSALS), operation_id: nullable(id('op')) },
-        'The proposal that fits the cause; made when none is named',
+        'The proposal that fits the cause; made when none is named. Null until the amount is ' +
+          'exact, and with the cause operator_wallet, which a setting ends',
+      ),
+    ),
+    operator: nullable(
+      document(
+        { operator_no: text('Number of the operator'), gives: list(id('op')) },
+        'With the cause operator_wallet: the operator that seems to pay from the wallet, and its ' +
+          'gives that sum to the drift',
       ),
     ),
     counterpart: nullable(

@@ -15,8 +15,10 @@ import {
   readHead,
   timesPosted,
 } from '../../../src/ledger/batch.ts';
-import { findFeeRules, listDueReasons, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
+import { findFeeRules, listUnderWrongRule } from '../../../src/ledger/fee-rules.ts';
 import { openingsOf } from '../../../src/ledger/openings.ts';
+import { listMovedGives, listPostedGives } from '../../../src/ledger/operator-wallets.ts';
+import { listDueReasons } from '../../../src/ledger/repost.ts';
 import { listMovements } from '../../../src/ledger/tokens/movements.ts';
 import {
   listObservations,
@@ -62,6 +64,7 @@ import {
 } from '../../../src/outbox/outbox.ts';
 import { readAged, removeBodies } from '../../../src/outbox/removal.ts';
 import { feeVotes } from '../../../src/reconciler/drifts/fee-rule.ts';
+import { listOperatorGives } from '../../../src/reconciler/drifts/recognise.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/resolution.ts';
 import {
   knownOf,
@@ -292,6 +295,15 @@ export const READS: Record<string, Read> = {
     await listUnderWrongRule(db, { feeMode: 'on_top', feeChanges }, 200);
     await listDueReasons(db, [id]);
   },
+  'ledger: gives of an operator without a wallet': async (db) => {
+    await operations.listUnsettledGives(db, '7', NOW - DAY_MS, 200);
+    await listPostedGives(db, '7', NOW - DAY_MS, 200);
+    await listMovedGives(db, USER, NOW - DAY_MS);
+  },
+  'reconciler: gives that drifts may be': inTx(async (tx) => {
+    const given = { since: NOW - DAY_MS, until: NOW, mapped: ['7'], readLagMs: 1_000 };
+    await listOperatorGives(tx, given);
+  }),
   'reconciler: votes on the fee rule': (db) => feeVotes(db),
   'observer: the schedule': async (db) => {
     const times = { gapMs: 1_000, readLagMs: 1_000 };

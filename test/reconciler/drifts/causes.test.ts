@@ -10,13 +10,15 @@ const NOTHING: Facts = {
   lost: [],
   booked: undefined,
   otherFeeRule: [],
+  operator: undefined,
   sinceOpening: false,
 };
 const book = { drift_id: 'drf_1', proposal: 'book', operation_id: null };
+const operator = { operator_no: '1', gives: ['op_2'] };
 const booked = { driftId: 'drf_0', operationId: 'op_9' };
 
 describe('A cause', () => {
-  it.each<[string, Partial<Facts>, string, object]>([
+  it.each<[string, Partial<Facts>, string, object | null]>([
     ['nothing else is known', {}, 'made_elsewhere', book],
     ['nothing agreed since the opening', { sinceOpening: true }, 'opening', book],
     ['all fees together differ', { otherFeeRule: [-1n, -2n] }, 'fee_rule', book],
@@ -29,6 +31,13 @@ describe('A cause', () => {
       { drift_id: 'drf_1', proposal: 'link', operation_id: 'op_1' },
     ],
     ['two operations would', { lost: ['op_1', 'op_2'] }, 'lost_operation', book],
+    ['it equals gives of an operator', { operator, sinceOpening: true }, 'operator_wallet', null],
+    [
+      'it equals gives of an operator, and one operation would explain it',
+      { operator, lost: ['op_1'] },
+      'lost_operation',
+      { drift_id: 'drf_1', proposal: 'link', operation_id: 'op_1' },
+    ],
     [
       'it takes back a booking whose operation is known now',
       { booked, lost: ['op_1'] },

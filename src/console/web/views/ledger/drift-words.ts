@@ -71,6 +71,8 @@ export function evidenceTexts(drift: Drift): unknown[] {
           counts as not executed.`,
       );
   lines.push(`Probable cause: ${longCause(drift.cause)}.`);
+  for (const id of drift.operator?.gives ?? [])
+    lines.push(html`It equals what <${Code} text=${id} href=${`/operations/${id}`} /> gave.`);
   if (counterpart)
     lines.push(
       html`Another wallet changed by the opposite amount at the same time:
@@ -97,6 +99,8 @@ export function actionText(action: string, detail: unknown): unknown {
     case 'paired':
       return html`paired with
         <a href=${`/drifts/${textOf(of.with)}`}>the drift of another wallet</a>`;
+    case 'recognised':
+      return `recognised as gives of operator ${textOf(of.operator_no)}`;
     case 'assigned':
       return of.assignee ? `assigned to ${textOf(of.assignee)}` : 'assigned to no one';
     case 'proposed':

@@ -5,6 +5,7 @@ import {
   CAUSE_WORDS,
   consequenceOf,
   isUnclosed,
+  operatorTexts,
 } from '../../../../resources/ledger/drift-words.ts';
 import type { wallet } from '../../../../resources/ledger/wallet.ts';
 import type { Shown } from '../../../../resources/resource.ts';
@@ -196,6 +197,7 @@ function Decide({ drift, path, done }: DecideProps) {
   }
   if (!isUnclosed(drift)) return null;
   return html`<${Card} tone="bad" title="Propose how it ends">
+    ${operatorTexts(drift).map((text) => html`<p class="notice warn">${text}</p>`)}
     <p>
       A proposal changes nothing. The owner of another key approves it; then the ledger follows.
     </p>

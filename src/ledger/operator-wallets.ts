@@ -1,0 +1,186 @@
+/**
+ * Posts gives from the wallet that `ledger.operators` names for their operator, if they were
+ * recorded while it named none: their effects and postings were on the account `operator:<no>`.
+ * Those that the opening of the wallet includes stay there: its balance never counted them as
+ * missing. The work is found by its absence, so that a pass that was interrupted goes on.
+ */
+import type { Db, Queryable, Tx } from '../db/connect.ts';
+import { addressKey } from '../kernel/addresses.ts';
+import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import type { Log } from '../kernel/telemetry/log.ts';
+import {
+  accountKey,
+  accountOfWallet,
+  type EffectSettings,
+  listLines,
+  listUnsettledGives,
+  lockOperations,
+  renameAccount,
+} from '../operations/operations.ts';
+import { timesPosted } from './batch.ts';
+import { type Opening, openingsOf } from './openings.ts';
+import { findPosted, listDueReasons, repost, type Wrong } from './repost.ts';
+
+/** Told inside the transaction that gives are posted from these wallets now; by their keys. */
+export type OnMovedGives = (tx: Tx, walletKeys: readonly string[], now: Instant) => Promise<void>;
+
+interface Deps {
+  db: Db;
+  clock: Clock;
+  log: Log;
+  effectSettings: EffectSettings;
+  onMovedGives?: OnMovedGives;
+  /** Keeps every other daemon from posting until the end of the transaction. */
+  lockLease(tx: Tx, fence: bigint): Promise<void>;
+}
+
+/** Gives of one batch; their rows are locked for so long. */
+const BATCH_MAX = 200;
+/** Until what a daemon with older settings recorded is searched again. */
+const SEARCH_MS = 600_000;
+
+export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }: Deps) {
+  const { onMovedGives, lockLease } = deps;
+  let nextSearchAt = Number.NEGATIVE_INFINITY;
+
+  async function batch(tx: Tx, fence: bigint) {
+    await lockLease(tx, fence);
+    for (const { no, opening } of await listOperators(tx, effectSettings)) {
+      const ids = await listMisplaced(tx, no, opening.seenAt, BATCH_MAX);
+      if (ids.length === 0) continue;
+      const reposted = await move(tx, clock, ids, { no, to: opening.account });
+      const key = addressKey(opening.account.replace(/^wallet:/, ''));
+      await onMovedGives?.(tx, [key], clock.now());
+      return { no, moved: ids.length, reposted };
+    }
+    return undefined;
+  }
+
+  return {
+    isDue: (now: Instant) => effectSettings.operators.size > 0 && now >= nextSearchAt,
+    /** Moves one batch of gives. */
+    async runOnce(fence: bigint, now: Instant): Promise<{ reposted: number; more: boolean }> {
+      const done = await db.begin((tx) => batch(tx, fence));
+      if (!done) nextSearchAt = now + SEARCH_MS;
+      else log.info(done, 'gives of an operator are posted from its wallet now');
+      return { reposted: done?.reposted ?? 0, more: done !== undefined };
+    },
+  };
+}
+
+/** Operators whose wallets have an opening. */
+async function listOperators(
+  tx: Tx,
+  { operators }: EffectSettings,
+): Promise<{ no: string; opening: Opening }[]> {
+  const accounts = [...operators].map(([no, addr]) => ({ no, account: accountOfWallet(addr) }));
+  const openings = await openingsOf(
+    tx,
+    accounts.map(({ account }) => account),
+  );
+  return accounts.flatMap(({ no, account }) => {
+    const opening = openings.get(accountKey(account));
+    return opening ? [{ no, opening }] : [];
+  });
+}
+
+/** Gives on the account of the operator that were sent since then: posted, or not settled yet. */
+async function listMisplaced(tx: Tx, no: string, since: Instant, limit: number): Promise<string[]> {
+  const posted = await listPostedGives(tx, no, since, limit);
+  const unsettled = await listUnsettledGives(tx, no, since, limit);
+  return [...new Set([...posted, ...unsettled])].slice(0, limit);
+}
+
+/**
+ * The oldest gives that are posted from the account of an operator and were sent since then. Of an
+ * account, later versions are recorded later; so only its entries since then are read.
+ */
+export async function listPostedGives(
+  { sql }: Queryable,
+  no: string,
+  since: Instant,
+  limit: number,
+): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    with account as materialized (
+      select a.id, coalesce((select e.version from tallyhook.entries e
+        where e.account_id = a.id and e.recorded_at < ${isoText(since)}
+        order by e.version desc limit 1), 0) as version
+      from tallyhook.accounts a where lower(a.name) = ${`operator:${no}`}
+        and a.asset = 'service_token')
+    select o.id from account a
+    cross join lateral (select e.transaction_id from tallyhook.entries e
+      where e.account_id = a.id and e.version > a.version order by e.version offset 0) e
+    join tallyhook.transactions t on t.id = e.transaction_id
+    join tallyhook.operations o on o.id = t.operation_id
+    where t.posting % 2 = 1
+      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
+      and not exists (select from tallyhook.transactions r where r.reverses = t.id)
+      and not exists (select from tallyhook.due_postings d
+        where d.operation_id = o.id and d.quarantine_reason is null)
+    order by t.id limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** Changes the account of their effects, and posts again what is posted. */
+async function move(
+  tx: Tx,
+  clock: Clock,
+  ids: readonly string[],
+  { no, to }: { no: string; to: string },
+): Promise<number> {
+  const writes = await lockOperations(tx, ids);
+  await renameAccount(tx, ids, { from: `operator:${no}`, to });
+  const [lines, due, times] = [
+    await listLines(tx, ids),
+    await listDueReasons(tx, ids),
+    await timesPosted(tx, ids),
+  ];
+  const originals = await findPosted(tx, times);
+  const wrong = writes.map(
+    (write): Wrong => ({
+      write,
+      dueReason: due.get(write.id) ?? undefined,
+      timesPosted: times.get(write.id) ?? 0,
+      effects: (lines.get(write.id) ?? []).filter(({ amount }) => amount !== 0n),
+      original: originals.find(({ operationId }) => operationId === write.id),
+    }),
+  );
+  return repost(tx, wrong, clock);
+}
+
+/** A give that the ledger posted from another account before. */
+export interface MovedGive {
+  operationId: string;
+  /** What it changes the wallet by. */
+  amount: bigint;
+  sentAt: Instant;
+  effectiveAt: Instant;
+}
+
+/** Entries of a wallet that are read, the newest first. */
+const ENTRIES_MAX = 2_000;
+
+/** What was posted from or to this wallet since then, and from or to other accounts before. */
+export async function listMovedGives(
+  { sql }: Queryable,
+  key: string,
+  since: Instant,
+): Promise<MovedGive[]> {
+  return sql<MovedGive[]>`
+    select o.id as operation_id, sum(e.amount) as amount, e.effective_at,
+      least(e.effective_at, coalesce(o.sent_at, e.effective_at)) as sent_at
+    from (select e.transaction_id, e.account_id, e.amount, e.effective_at, e.recorded_at
+      from tallyhook.entries e where e.account_id = (select a.id from tallyhook.accounts a
+        where lower(a.name) = ${`wallet:${key}`} and a.asset = 'service_token')
+      order by e.version desc limit ${ENTRIES_MAX}) e
+    join tallyhook.transactions t on t.id = e.transaction_id
+    join tallyhook.operations o on o.id = t.operation_id
+    where e.recorded_at >= ${isoText(since)} and o.kind = 'give'
+      and t.posting >= 3 and t.posting % 2 = 1
+      and not exists (select from tallyhook.transactions r
+        join tallyhook.entries x on x.transaction_id = r.id
+        where r.operation_id = t.operation_id and r.posting = t.posting - 1
+          and x.account_id = e.account_id)
+    group by o.id, e.effective_at order by e.effective_at, o.id limit 1000`;
+}

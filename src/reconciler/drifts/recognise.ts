@@ -1,0 +1,93 @@
+/**
+ * Drifts that are gives of an operator whose wallet no setting names: what is compared, and what
+ * earlier drifts of the wallet become.
+ */
+import type { Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Cause } from '../../resources/ledger/drift.ts';
+import type { Deps } from '../deps.ts';
+import type { OperatorGives } from './cause.ts';
+import { type Drift, insertDriftAction, listOpenDrifts, reviseDrift } from './drift.ts';
+import { type DriftOfWallet, type OperatorGive, operatorOf } from './operator-wallet.ts';
+
+type Recognisable = DriftOfWallet & Pick<Drift, 'walletKey' | 'openedAt'> & { amount: bigint };
+
+/** Causes that name nothing of ours. */
+export const ELSEWHERE: readonly Cause[] = ['made_elsewhere', 'opening'];
+
+/** Drifts of a wallet that are compared with gives, the newest first. */
+const COMPARED_MAX = 100;
+/** Gives that are compared with them. */
+const GIVES_MAX = 1_000;
+/** How long before a drift a give that it shows may have been recorded. */
+const RECORDED_BEFORE_MS = 600_000;
+
+/**
+ * The gives that drifts of the wallet equal, by the id of the drift, if they are those of one
+ * operator that has no wallet in the settings.
+ */
+export async function recogniseOperator(
+  tx: Tx,
+  { effectSettings, settings }: Deps,
+  drift: Recognisable,
+): Promise<Map<string, OperatorGives>> {
+  if (drift.amount >= 0n) return new Map();
+  const before = await listNewest(tx, drift);
+  const drifts = [...before, drift];
+  const since = Math.min(...drifts.map(({ windowFrom, windowTo }) => windowFrom ?? windowTo));
+  const gives = await listOperatorGives(tx, {
+    since: since - RECORDED_BEFORE_MS,
+    until: Math.max(...drifts.map(({ windowTo }) => windowTo)),
+    mapped: [...effectSettings.operators.keys()],
+    readLagMs: settings.readLagMs,
+  });
+  const found = operatorOf(drifts, gives);
+  return new Map(
+    [...(found?.gives ?? [])].map(([id, ids]) => {
+      return [id, { operator_no: found?.operatorNo ?? '', gives: [...ids] }];
+    }),
+  );
+}
+
+/** Earlier drifts of the wallet get the cause that the new one brought to light. */
+export async function reassess(
+  tx: Tx,
+  { id: newest, walletKey, openedAt }: Recognisable,
+  recognised: ReadonlyMap<string, OperatorGives>,
+): Promise<void> {
+  if (!recognised.has(newest)) return;
+  for (const drift of await listOpenDrifts(tx, [walletKey])) {
+    const operator = recognised.get(drift.id);
+    const isOther = drift.id !== newest && drift.counterpart === null;
+    if (!operator || !isOther || !ELSEWHERE.includes(drift.cause)) continue;
+    await reviseDrift(tx, { ...drift, cause: 'operator_wallet', prepared: null, operator });
+    const action = { action: 'recognised', at: openedAt, by: 'reconciler', detail: operator };
+    await insertDriftAction(tx, { driftId: drift.id, ...action });
+  }
+}
+
+/** The newest drifts of the wallet, closed ones included, the drift itself apart. */
+function listNewest({ sql }: Tx, { id, walletKey }: Recognisable): Promise<DriftOfWallet[]> {
+  return sql<DriftOfWallet[]>`
+    select id, amount, window_from, window_to from tallyhook.drifts
+    where wallet_key = ${walletKey} and id <> ${id}
+    order by opened_at desc, id desc limit ${COMPARED_MAX}`;
+}
+
+/** Executed gives of that time by operators that the settings name no wallet for. */
+export function listOperatorGives(
+  { sql }: Tx,
+  given: { since: Instant; until: Instant; mapped: string[]; readLagMs: number },
+): Promise<OperatorGive[]> {
+  const { since, until, mapped, readLagMs } = given;
+  return sql<OperatorGive[]>`
+    select id, operation_no::text as operator_no, amount,
+      coalesce(sent_at, effective_at, recorded_at) as "from",
+      coalesce(effective_at, answered_at, recorded_at)
+        + make_interval(secs => ${readLagMs / 1000}) as "to"
+    from tallyhook.operations
+    where kind = 'give' and outcome = 'executed' and amount is not null
+      and recorded_at >= ${isoText(since)} and recorded_at <= ${isoText(until)}
+      and operation_no is not null and operation_no::text <> all(${mapped}::text[])
+    order by recorded_at desc limit ${GIVES_MAX}`;
+}
