@@ -31,8 +31,9 @@ import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 const FOLDER = join(import.meta.dirname, '../../drizzle');
 /** The key of the advisory lock; arbitrary. */
 const LOCK = 7240124;
-/** Statements of running daemons queue behind a wait for a lock. */
-const LOCK_TIMEOUT = '500ms';
+/** Statements of running daemons queue behind a wait for a lock, so a wait ends soon and is repeated. */
+const LOCK_TIMEOUT = '100ms';
+const LOCKED_PAUSE_MS = { first: 200, longest: 5_000 };
 /** How long a backup, a report or another migrating program may hold a lock. */
 const LOCKED_LIMIT_MS = 120_000;
 const MIGRATING_POLL_MS = 200;
@@ -175,13 +176,13 @@ function partsOf(migrations: readonly Migration[], isEmpty: boolean): Migration[
 }
 
 async function whenUnlocked<T>(work: () => Promise<T>): Promise<T> {
-  for (let lockedMs = 500, waitedMs = 0; ; ) {
+  for (let lockedMs = LOCKED_PAUSE_MS.first, waitedMs = 0; ; ) {
     try {
       return await work();
     } catch (error) {
       if ((error !== LOCKED && error !== MIGRATING) || waitedMs >= LOCKED_LIMIT_MS) throw error;
-      if (error === LOCKED) lockedMs *= 2;
       const pauseMs = error === LOCKED ? lockedMs : MIGRATING_POLL_MS;
+      if (error === LOCKED) lockedMs = Math.min(2 * lockedMs, LOCKED_PAUSE_MS.longest);
       await pause(pauseMs);
       waitedMs += pauseMs;
     }
@@ -334,10 +335,7 @@ function refuseMismatch(row: Applied, known: Migration[]): void {
   const own = known.find((m) => m.idx === row.idx);
   if (!own) {
     if (isCompatible(row, known)) return;
-    throw new Failure(
-      'bad_setting',
-      `the database is newer than this program (it has ${row.tag}); run a newer program`,
-    );
+    throw new Failure('bad_setting', newerText(row.tag));
   }
   if (own.hash !== row.hash && own.idx !== DEFINITIONS.idx) {
     throw new Failure(
@@ -351,18 +349,25 @@ function isCompatible(row: Applied, known: readonly Pick<Migration, 'idx'>[]): b
   return known.some(({ idx }) => idx >= row.compatibleFrom);
 }
 
+function newerText(tag: string): string {
+  return `the database is newer than this program: ${tag} does not work with it; run a newer program`;
+}
+
 /**
- * Whether the database has the migrations of this program, and perhaps newer ones that are
- * compatible with it; or lacks some; or has others.
+ * Why this program cannot work with the database: that lacks a migration, or has a newer one that
+ * is not compatible. Null when it can.
  */
-export async function compareSchema(
+export async function findMismatch(
   sql: Sql,
   migrations: readonly Pick<Migration, 'idx'>[],
-): Promise<'works' | 'older' | 'newer'> {
+): Promise<string | null> {
   const rows = await listApplied(sql);
   const known = new Set(migrations.map(({ idx }) => idx));
-  if (rows.some((row) => !known.has(row.idx) && !isCompatible(row, migrations))) return 'newer';
-  return known.isSubsetOf(new Set(rows.map(({ idx }) => idx))) ? 'works' : 'older';
+  const newer = rows.find((row) => !known.has(row.idx) && !isCompatible(row, migrations));
+  if (newer) return newerText(newer.tag);
+  return known.isSubsetOf(new Set(rows.map(({ idx }) => idx)))
+    ? null
+    : 'migrations are missing; run `npx tallyhook migrate`';
 }
 
 /**

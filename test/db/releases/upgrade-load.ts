@@ -1,95 +1,94 @@
 /**
- * Apps that write through several daemons as behind a load balancer: a daemon that is not ready or
- * draining gets nothing new, and what it refused or a cut connection is sent to the next one under
- * the same idempotency key.
+ * Apps that write through several daemons without a pause. What a daemon that leaves refuses, or a
+ * connection that it cuts, is sent to the next one under the same idempotency key, as a load
+ * balancer or an app does; a write that no daemon takes is refused.
  */
 import { must } from '../../../src/kernel/errors.ts';
-import { type Answered, makeApp } from '../../harness/app.ts';
+import { makeApp } from '../../harness/app.ts';
 import type { DaemonProcess, World } from '../../harness/daemon.ts';
 import { until } from '../../harness/until.ts';
 
 const WORKERS = 4;
+const TRIES_MAX = 6;
+const READYZ_MS = 50;
 const FIRST_AMOUNT = 10_000;
 
-interface Counts {
-  /** Writes that were answered 2xx. */
-  written: number;
-  /** Tries that another daemon got, by why. */
-  elsewhere: Record<string, number>;
-  /** Writes that every daemon refused. */
-  refused: string[];
-  /** Answers of /readyz other than 200 of daemons that take traffic. */
-  unready: Record<string, number>;
-  slowestMs: number;
-}
+export class Load {
+  /** The ids of operations that were answered 200, by amount. */
+  readonly answered = new Map<number, string>();
+  /** Why another daemon got a write, and how often. */
+  readonly resent: Record<string, number> = {};
+  /** What every daemon answered to a write. */
+  readonly refused: string[] = [];
+  /** Answers of /readyz other than 200, by daemons that do not leave. */
+  readonly unready: string[] = [];
+  /** Daemons that were told to stop, or are not yet replaced. */
+  readonly leaving = new Set<DaemonProcess>();
+  /** The answer times of writes, in milliseconds; to be emptied by whoever reads them. */
+  readonly durations: number[] = [];
+  private readonly addresses: string[];
+  private readonly daemons: readonly DaemonProcess[];
+  private readonly ended: Promise<unknown>;
+  private next = FIRST_AMOUNT;
+  private stopped = false;
 
-export function startLoad(world: World, daemons: readonly DaemonProcess[]) {
-  const counts: Counts = { written: 0, elsewhere: {}, refused: [], unready: {}, slowestMs: 0 };
-  const answered = new Map<number, Answered>();
-  const addresses = world.sandbox.control.state().members.flatMap(({ addr }) => addr ?? []);
-  let next = FIRST_AMOUNT;
-  let stopped = false;
+  /** @param daemons those that get writes; may be changed while it runs */
+  constructor({ ada, ben }: World, daemons: readonly DaemonProcess[]) {
+    this.addresses = [ada, ben];
+    this.daemons = daemons;
+    const workers = Array.from({ length: WORKERS }, () => this.work());
+    this.ended = Promise.all([...workers, this.watchReadiness()]);
+  }
 
-  const add = (to: Record<string, number>, why: string) => {
-    to[why] = (to[why] ?? 0) + 1;
-  };
-  async function write(n: number): Promise<void> {
+  /** Waits for so many more writes. */
+  async more(writes: number): Promise<void> {
+    const done = () => this.answered.size + this.refused.length;
+    const goal = done() + writes;
+    await until(async () => done() >= goal || undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.ended;
+  }
+
+  private async work(): Promise<void> {
+    while (!this.stopped) {
+      const n = this.next++;
+      const started = performance.now();
+      await this.write(n);
+      this.durations.push(performance.now() - started);
+    }
+  }
+
+  private async write(n: number): Promise<void> {
     const tried: string[] = [];
-    const started = performance.now();
-    for (let turn = n; tried.length < 6; turn++) {
-      const daemon = must(daemons[turn % daemons.length], 'daemon');
-      const app = makeApp(() => daemon.url);
+    for (let turn = n; tried.length < TRIES_MAX; turn++) {
+      const daemon = must(this.daemons[turn % this.daemons.length], 'daemon');
       const key = { 'idempotency-key': `upgrade-${n}` };
-      const to = must(addresses[n % 2], 'address');
-      const answer = await app.give(to, n, key).catch((error: Error) => error);
-      if (!(answer instanceof Error) && answer.status < 300) {
-        answered.set(n, answer);
-        counts.written += 1;
-        counts.slowestMs = Math.max(counts.slowestMs, performance.now() - started);
+      const answer = await makeApp(() => daemon.url)
+        .give(must(this.addresses[n % 2], 'address'), n, key)
+        .catch(({ message }: Error) => ({ status: 0, text: message, headers: {} as never }));
+      if (answer.status === 200) {
+        this.answered.set(n, String(answer.headers['tallyhook-operation']));
         return;
       }
-      const why =
-        answer instanceof Error ? answer.message : `${answer.status} ${answer.text.slice(0, 200)}`;
+      const why = `${answer.status} ${answer.text}`;
       tried.push(why);
-      add(counts.elsewhere, why);
+      this.resent[why] = (this.resent[why] ?? 0) + 1;
     }
-    counts.refused.push(tried.join('; '));
+    this.refused.push(tried.join('\n'));
   }
-  async function worker(): Promise<void> {
-    while (!stopped) await write(next++);
+
+  private async watchReadiness(): Promise<void> {
+    while (!this.stopped) {
+      for (const daemon of [...this.daemons]) {
+        const answer = await makeApp(() => daemon.url)
+          .call('GET', '/readyz')
+          .catch(({ message }: Error) => ({ status: 0, text: message }));
+        if (answer.status !== 200 && !this.leaving.has(daemon)) this.unready.push(answer.text);
+      }
+      await until(async () => this.stopped || undefined, { deadlineMs: READYZ_MS });
+    }
   }
-  async function watchReadiness(): Promise<void> {
-    await until(
-      async () => {
-        for (const daemon of [...daemons]) {
-          const answer = await makeApp(() => daemon.url)
-            .call('GET', '/readyz')
-            .catch((error: Error) => ({ status: 0, text: error.message }));
-          if (answer.status !== 200 && daemons.includes(daemon)) add(counts.unready, answer.text);
-        }
-        return stopped || undefined;
-      },
-      { deadlineMs: 600_000, everyMs: 50 },
-    );
-  }
-  const all = Promise.all([...Array.from({ length: WORKERS }, worker), watchReadiness()]);
-  return {
-    answered,
-    counts,
-    /** Waits for so many more writes. */
-    async more(writes: number): Promise<void> {
-      const goal = counts.written + counts.refused.length + writes;
-      await until(async () => counts.written + counts.refused.length >= goal || undefined);
-    },
-    mark: () => structuredClone(counts),
-    since(mark: Counts) {
-      const slowest = counts.slowestMs;
-      counts.slowestMs = 0;
-      return { ...structuredClone(counts), written: counts.written - mark.written, slowest };
-    },
-    async stop(): Promise<void> {
-      stopped = true;
-      await all;
-    },
-  };
 }
