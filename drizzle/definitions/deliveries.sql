@@ -54,6 +54,7 @@ begin
       join tallyhook.endpoint_health h on h.endpoint_id = p.id
       where p.state = 'enabled' and p.deleted_at is null and p.skip_before is null
         and (h.paused_until is null or h.paused_until <= at or h.probe_requested and q.exclusive and not plain)
+        and (not plain or p.encrypted_destination is null and p.encrypted_auth is null)
         and h.consecutive_failures <= q.failures
         and p.rate_per_s is not distinct from q.rate_per_s
         and (q.rate_per_s is null or h.rate_used_until is not distinct from q.rate_used_until)

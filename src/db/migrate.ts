@@ -31,7 +31,7 @@ import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 const FOLDER = join(import.meta.dirname, '../../drizzle');
 /** The key of the advisory lock; arbitrary. */
 const LOCK = 7240124;
-/** Statements of running daemons queue behind a wait for a lock, so a wait ends soon and is repeated. */
+/** Statements of daemons queue behind a wait for a lock; so it ends soon, and is repeated. */
 const LOCK_TIMEOUT = '100ms';
 const LOCKED_PAUSE_MS = { first: 200, longest: 5_000 };
 /** How long a backup, a report or another migrating program may hold a lock. */
@@ -350,7 +350,8 @@ function isCompatible(row: Applied, known: readonly Pick<Migration, 'idx'>[]): b
 }
 
 function newerText(tag: string): string {
-  return `the database is newer than this program: ${tag} does not work with it; run a newer program`;
+  const newer = `the database is newer than this program: ${tag} does not work with it`;
+  return `${newer}; run a newer program`;
 }
 
 /**
