@@ -16,6 +16,7 @@ interface Claimed {
 async function claimAsFormer(...endpointIds: string[]): Promise<Claimed> {
   const { sql } = rig.database.db;
   const now = rig.clock.now();
+  const later = isoText(now + 60_000);
   const quotas = endpointIds.sort().map((id) => ({
     endpoint_id: uuidOf(id),
     n: 10,
@@ -28,7 +29,7 @@ async function claimAsFormer(...endpointIds: string[]): Promise<Claimed> {
   const rows = await sql<Record<'deliveries' | 'bodies' | 'active', string | null>[]>`
     select endpoints, deliveries, bodies, deferred, active, next, resting, resumes_at
     from tallyhook.claim_deliveries(${asJson(quotas)}::jsonb, null::uuid[],
-      ${FIRST_UUID}, 100, ${isoText(now)}, ${isoText(now + 60_000)}, 256, ${isoText(now + 60_000)})`;
+      ${FIRST_UUID}, 100, ${isoText(now)}, ${later}, 256, ${later})`;
   const { deliveries, bodies, active } = rows[0] ?? {};
   return {
     deliveries: JSON.parse(deliveries ?? '[]'),
