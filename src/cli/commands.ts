@@ -130,6 +130,27 @@ function addInstallation(program: Command): void {
     ),
   );
 
+  const move = program
+    .command('service')
+    .description('the service that the database belongs to')
+    .command('move')
+    .description(
+      'let the database belong to another address or client of the same service, which two owners ' +
+        'confirm; the comparison of wallets and tokens must show no difference',
+    )
+    .addOption(new Option('--key <key>', 'key with the scope decide').env('TALLYHOOK_KEY'))
+    .option('--dry-run', 'only compare the service of the environment with the ledger')
+    .option('--reason <reason>', 'propose it, with a reason that is stored')
+    .option('--approve', 'approve what another owner proposed; no daemon may be running')
+    .option('--limit <n>', 'wallets and tokens that are compared', toWhole, 1_000)
+    .option('--json', 'print JSON');
+  withExamples(
+    move,
+    'UPSTREAM_BASE_URL=https://new.example … npx tallyhook service move --dry-run',
+    'TALLYHOOK_KEY=… npx tallyhook service move --reason "the provider moves to new.example"',
+    'TALLYHOOK_KEY=… npx tallyhook service move --approve',
+  ).action(async (options) => exit((await import('./service.ts')).runMove(options)));
+
   withExamples(
     program
       .command('rotate-master-key')
