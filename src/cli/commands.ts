@@ -130,13 +130,16 @@ function addInstallation(program: Command): void {
     ),
   );
 
-  const move = program
+  const compare = 'UPSTREAM_BASE_URL=https://new.example … npx tallyhook service move --dry-run';
+  const service = program
     .command('service')
-    .description('the service that the database belongs to')
+    .description('the service that the database belongs to');
+  withExamples(service, compare);
+  const move = service
     .command('move')
     .description(
-      'let the database belong to another address or client of the same service, which two owners ' +
-        'confirm; the comparison of wallets and tokens must show no difference',
+      'let the database belong to another address or client of the same service: two owners ' +
+        'confirm it, and wallets and tokens are compared',
     )
     .addOption(new Option('--key <key>', 'key with the scope decide').env('TALLYHOOK_KEY'))
     .option('--dry-run', 'only compare the service of the environment with the ledger')
@@ -146,7 +149,7 @@ function addInstallation(program: Command): void {
     .option('--json', 'print JSON');
   withExamples(
     move,
-    'UPSTREAM_BASE_URL=https://new.example … npx tallyhook service move --dry-run',
+    compare,
     'TALLYHOOK_KEY=… npx tallyhook service move --reason "the provider moves to new.example"',
     'TALLYHOOK_KEY=… npx tallyhook service move --approve',
   ).action(async (options) => exit((await import('./service.ts')).runMove(options)));
