@@ -1,103 +1,89 @@
 /**
- * The Dockerfile without Docker: its copies and its installation in a new folder, then its command
- * and its health check with its environment. The files for Compose and Kubernetes as documents.
+ * The image of the Dockerfile, built and run without Docker, with the services of compose.yaml in
+ * their order on a Postgres of Debian.
  */
-import { execFile, spawn } from 'node:child_process';
-import { cp, readFile } from 'node:fs/promises';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig } from '../src/daemon/daemon.ts';
-import { environmentOf } from './harness/daemon.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { createWorld, environmentOf, type World } from './harness/daemon.ts';
 import { useFolder } from './harness/folder.ts';
-import { useWorld } from './harness/rig.ts';
+import { buildImage, CAN_BUILD, lineOf, outputOf } from './harness/image.ts';
+import { freePort } from './harness/listen.ts';
+import { startPasswordServer } from './harness/postgres-programs.ts';
+import { execute } from './harness/temporary-server.ts';
 
-const ROOT = join(import.meta.dirname, '..');
-const run = promisify(execFile);
-const world = await useWorld();
-const app = useFolder();
+const COMPOSE = join(import.meta.dirname, '../config/compose.yaml');
 
-it('The image starts with its command, becomes healthy, and stops on its signal', async () => {
-  const lines = (await readFile(join(ROOT, 'Dockerfile'), 'utf8'))
-    .replaceAll('\\\n', '')
-    .split('\n');
-  const install = lines.slice(0, lines.lastIndexOf('FROM debian:12-slim'));
-  const copies = install.flatMap((line) => /^COPY (.+) (\S+)$/.exec(line)?.slice(1, 2) ?? []);
-  for (const name of copies.flatMap((names) => names.split(' '))) {
-    await cp(join(ROOT, name), join(app, name), { recursive: true });
+describe('The image', () => {
+  if (!CAN_BUILD) {
+    it('It is only built by root, who may mount', () => expect(process.geteuid?.()).not.toBe(0));
+    return;
   }
-  expect(install).toContain('RUN npm ci --omit=dev');
-  await run('npm', ['ci', '--omit=dev'], {
-    cwd: app,
-    env: process.env,
+  const folder = useFolder();
+  let world: World;
+  beforeAll(async () => {
+    world = await createWorld();
   });
+  afterAll(() => world.close());
 
-  const command = jsonOf(lines, /^CMD (\[.*)$/);
-  const health = jsonOf(lines, /^ *CMD (\[.*)$|^HEALTHCHECK.*?CMD (\[.*)$/);
-  const env = {
-    ...environmentOf(world.database.url, world.sandbox.url),
-    ...variablesOf(lines),
-    PATH: `${app}/node_modules/.bin:${process.env.PATH}`,
-    PORT: '0',
-    DATA_DIR: join(app, 'data'),
-  };
-  expect(env).toMatchObject({ NODE_ENV: 'production', HOST: '0.0.0.0' });
-  const [program = '', ...args] = command;
-  const daemon = spawn(program, args, { cwd: app, env });
-  const port = await new Promise<string>((resolve, reject) => {
-    daemon.once('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
-    createInterface({ input: daemon.stdout }).on('line', (line) => {
-      const ready = /ready at http:\/\/[^:]+:(\d+)/.exec(line);
-      if (ready?.[1]) resolve(ready[1]);
-    });
-  });
-  const [check = '', ...with_] = health;
-  await run(check, with_, { cwd: app, env: { ...env, PORT: port } });
-  const ended = new Promise((resolve) => daemon.once('exit', resolve));
-  daemon.kill('SIGTERM');
-  expect(await ended).toBe(0);
-}, 120_000);
-
-it('Compose and Kubernetes name settings and paths that exist, and leave time to drain', async () => {
-  const settings = (await readFile(join(ROOT, 'config/default.yaml'), 'utf8')).toString();
-  const { unready_ms: unreadyMs, drain_ms: drainMs } = parse(settings).daemon;
-  const stopMs: number = unreadyMs + drainMs;
-  const { services } = parse(await readFile(join(ROOT, 'config/compose.yaml'), 'utf8'));
-  const { environment, stop_grace_period: grace } = services.tallyhook;
-  const values = environmentOf('postgres://u:p@host/db', 'https://service.example');
-  const given = Object.keys(environment).map((name) => [name, values[name]]);
-  const loaded = loadConfig({ ...Object.fromEntries(given), NODE_ENV: 'production' });
-  expect(loaded.service).toBeDefined();
-  expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(stopMs);
-  const manifest = await readFile(join(ROOT, 'config/kubernetes.yaml'), 'utf8');
-  for (const name of Object.keys(environment)) expect(manifest).toContain(name);
-  const [{ spec }] = parseAllDocuments(manifest).map((document) => document.toJS());
-  const pod = spec.template.spec;
-  expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(stopMs);
-  const { readinessProbe, livenessProbe } = pod.containers[0];
-  expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).toEqual([
-    '/readyz',
-    '/healthz',
-  ]);
+  it('becomes healthy on a read-only root with the services of compose.yaml, and stops on its signal', async () => {
+    // Node and npm of this machine.
+    const image = await buildImage(folder, (text) => text.includes('nodejs npm'));
+    const data = join(folder, 'data');
+    await mkdir(data);
+    await chmod(folder, 0o755);
+    await chown(data, 10_001, 10_001);
+    const server = await startPasswordServer('of-postgres-012345');
+    let daemon: ChildProcess | undefined;
+    try {
+      await execute(server.url, 'create database tallyhook');
+      const services = await servicesOf(new URL(server.url).host, world.sandbox.url);
+      for (const name of ['setup', 'migrate'] as const) {
+        const { command, environment } = services[name];
+        const { code, text } = await outputOf(image.start(command, { env: environment, data }));
+        expect([name, code, text]).toEqual([name, 0, expect.any(String)]);
+      }
+      const env = { ...services.tallyhook.environment, PORT: String(await freePort()) };
+      daemon = image.start(image.command, { env, data });
+      const ended = once(daemon, 'exit');
+      await lineOf(daemon, /ready at http:\/\/localhost:/);
+      const run = (...args: string[]) => outputOf(image.start(args, { env, data }));
+      expect(await run(...image.health)).toEqual({ code: 0, text: '' });
+      const doctor = await run('tallyhook', 'doctor');
+      expect([doctor.code, doctor.text]).toEqual([0, expect.stringContaining('no superuser')]);
+      const user = await run('sh', '-c', 'id -un; touch /app/x /x');
+      expect(user.text).toMatch(/^tallyhook\n(?:touch: .*Read-only file system\n){2}$/);
+      daemon.kill('SIGTERM');
+      expect((await ended)[0]).toBe(0);
+      expect(await readFile(join(data, 'database-counter.json'), 'utf8')).toContain('"counter"');
+    } finally {
+      daemon?.kill('SIGTERM');
+      await server.close();
+    }
+  }, 600_000);
 });
 
-/** The variables that the image sets. */
-function variablesOf(lines: string[]): Record<string, string> {
-  const set = lines.flatMap((line) => {
-    const given = /^ENV (.+)$/.exec(line)?.[1] ?? '';
-    return [...given.matchAll(/\S+?=(?:"[^"]*"|\S+)/g)].map(([one]) => one.replaceAll('"', ''));
-  });
-  return Object.fromEntries(
-    set.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
-  );
+interface Service {
+  command: string[];
+  environment: Record<string, string>;
 }
 
-function jsonOf(lines: string[], shape: RegExp): string[] {
-  for (const line of lines) {
-    const found = shape.exec(line);
-    if (found) return JSON.parse(found[1] ?? found[2] ?? '[]');
-  }
-  throw new Error(`the Dockerfile has no ${shape}`);
+/** Of compose.yaml, with what a person sets, and Postgres and the service at these addresses. */
+async function servicesOf(
+  postgres: string,
+  service: string,
+): Promise<Record<'setup' | 'migrate' | 'tallyhook', Service>> {
+  const given: Record<string, string> = {
+    ...environmentOf('postgres://unused/unused', service),
+    POSTGRES_PASSWORD: 'of-postgres-012345',
+    OWNER_PASSWORD: 'of-the-owner-01234',
+    DAEMON_PASSWORD: 'of-the-daemon-0123',
+  };
+  const text = (await readFile(COMPOSE, 'utf8'))
+    .replaceAll(/\$\{(\w+):\?\}/g, (_, name) => given[name] ?? '')
+    .replaceAll('@postgres/', `@${postgres}/`);
+  return parse(text, { merge: true }).services;
 }

@@ -11,7 +11,7 @@ import { docsPage } from './docs.ts';
 import { answerProblems } from './http/problems.ts';
 import { makeRouter, type Router, TAGS } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
-import { addHealth } from './routes/admin/health.ts';
+import { addHealth, addMetrics } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
 import { addOperating } from './routes/admin/operating.ts';
 import { addPortalLinks } from './routes/admin/portal-links.ts';
@@ -70,6 +70,7 @@ export function makeApi(deps: ApiDeps): Api {
   answerProblems(app, log);
   const router = makeRouter({ app, keys, sessions, audit, log, bodyBytesMax, monotonic, trusted });
   addHealth(router, deps);
+  if (!deps.metricsApart) addMetrics(router, deps);
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');
   if (!roles.includes('gateway')) refusePath(app, '/v1/*', 'gateway');
@@ -79,12 +80,21 @@ export function makeApi(deps: ApiDeps): Api {
   return app;
 }
 
+/** What a port of its own serves of a daemon: `/metrics` and nothing else. */
+export function makeMetricsApi(deps: ApiDeps): Api {
+  const app: Api = new OpenAPIHono();
+  answerProblems(app, deps.log);
+  addMetrics(makeRouter({ ...deps, app }), deps);
+  return app;
+}
+
 /** The document of all routes, without a daemon. */
 export function describeApi() {
   const app: Api = new OpenAPIHono();
   const absent = new Proxy({}, { get: () => absent }) as ApiDeps;
   const router = makeRouter({ ...absent, app });
   addHealth(router, absent);
+  addMetrics(router, absent);
   addRoutes(router, absent);
   return app.getOpenAPI31Document(aboutApi(''));
 }

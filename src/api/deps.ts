@@ -46,6 +46,8 @@ export interface ApiDeps {
     Reports,
     'makeReconciliation' | 'listReports' | 'getReport' | 'renderReport' | 'listLines' | 'filesOf'
   >;
+  /** True when a port of its own serves `/metrics`, and this API does not. */
+  metricsApart?: boolean;
   /** What this daemon runs. */
   roles: readonly Role[];
   /** Its process that sends webhooks, if it has one. */

@@ -21,7 +21,12 @@ export function withRemote(command: Command, key: string): Command {
         .env('TALLYHOOK_URL')
         .default('http://127.0.0.1:8080'),
     )
-    .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
+    .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'))
+    .addOption(
+      new Option('--key-file <file>', 'the file that has it, instead')
+        .env('TALLYHOOK_KEY_FILE')
+        .conflicts('key'),
+    );
 }
 
 /** The options of a period of the books. @param from whether its begin is known without them */

@@ -2,7 +2,7 @@
  * The composition root: makes every stage of a daemon in the order of the pipeline and passes each
  * one its deps. No work starts before `schedule.start()`.
  */
-import { makeApi, readReport } from '../api/api.ts';
+import { makeApi, makeMetricsApi, readReport } from '../api/api.ts';
 import { makeConsole, makeSessionRoutes } from '../console/console.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
@@ -105,7 +105,7 @@ export async function build(config: Config, database: Database, service: Service
   const audit = makeAudit({ db: peopleDb, clock });
   const { encryption } = base;
   const sessions = makeSessions({ clock, encryption, random: systemRandom });
-  const api = makeApi({
+  const apiDeps = {
     ...stages,
     db: peopleDb,
     clock,
@@ -130,7 +130,9 @@ export async function build(config: Config, database: Database, service: Service
     consoleUrl: config.reports.console_url ?? undefined,
     trusted: base.trusted,
     isAlive: base.heartbeat.isAlive,
-  });
+    metricsApart: config.http.metrics_port !== null,
+  };
+  const api = makeApi(apiDeps);
   const signIn = signInSettings(config);
   const { heartbeat } = base;
   const people = { keys, sessions, trusted: base.trusted };
@@ -156,6 +158,7 @@ export async function build(config: Config, database: Database, service: Service
     wake,
     gateway,
     api,
+    metricsApi: makeMetricsApi(apiDeps),
     leaving,
     stopping,
   };

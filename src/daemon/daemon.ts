@@ -7,7 +7,8 @@ import type { Config } from './config/config.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 
 export { type Config, loadConfig, type ServiceAddress } from './config/config.ts';
-export { type Database, openDatabase } from './database.ts';
+export { readSecret } from './config/secret-files.ts';
+export { type Database, openDatabase, openReplica } from './database.ts';
 export type { RunningDaemon } from './lifecycle.ts';
 export type { MasterKeys } from './master-key.ts';
 export { checkService, openService, upstreamSettings } from './service.ts';

@@ -105,7 +105,8 @@ function openPools(url: string, { database }: Config): Pools {
 /** How long a report waits until the replica has what is committed, or until it answers at all. */
 const REPLICA_MS = 10_000;
 
-function openReplica({ databaseReadUrl: url, database }: Config): Db | undefined {
+/** Undefined without one. The caller ends it. */
+export function openReplica({ databaseReadUrl: url, database }: Config): Db | undefined {
   const max = database.connections.people;
   return url === undefined
     ? undefined

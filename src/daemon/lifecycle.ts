@@ -31,6 +31,8 @@ import { startCron } from './workers/cron.ts';
 
 export interface RunningDaemon {
   url: string;
+  /** Of `/metrics`, if it has a port of its own. */
+  metricsUrl: string | undefined;
   roles: readonly Role[];
   /** The admin key, if this start generated it. */
   adminKey: string | undefined;
@@ -40,7 +42,7 @@ export interface RunningDaemon {
   log: Log;
   /**
    * Stops being ready, and after `daemon.unready_ms` finishes running work and stops, within
-   * `daemon.drain_ms`. Idempotent.
+   * `daemon.drain_ms`. Writes without an answer by then get 504 `outcome_unknown`. Idempotent.
    */
   stop(): Promise<void>;
   /** Replaces the database pool if the error is the driver's known fault; else returns false. */
@@ -70,14 +72,16 @@ export async function startDaemon(
     undo.push(() => built.upstream.close());
     await built.heartbeat.prove();
     const { roles } = config.daemon;
-    const server = makeHttpServer({ ...built, roles, basePath: config.http.base_path });
-    const url = await listen(server, config);
-    undo.push(async () => {
-      server.close();
-      server.closeAllConnections();
-    });
+    warnOfShortDrain(config, log);
+    const { host, port, base_path: basePath, metrics_port: metricsPort } = config.http;
+    const server = makeHttpServer({ ...built, roles, basePath });
+    const origin = await listen(server, { host, port, setting: 'PORT' });
+    const url = origin + basePath;
+    undo.push(() => closeServer(server));
+    const metrics = metricsPort === null ? undefined : await serveMetrics(built, host, metricsPort);
+    if (metrics) undo.push(() => closeServer(metrics.server));
     // Only now, since a start that fails shows no key.
-    const adminKey = await ensureAdminKey(built.keys, config);
+    const adminKey = await ensureAdminKey(built.keys, config, log);
     // A slow start may have taken longer than a daemon without a heartbeat counts as alive.
     await built.heartbeat.prove();
     const stopCron = startCron(cronJobs(config), log, built.wake);
@@ -87,12 +91,13 @@ export async function startDaemon(
     log.info({ url, daemon: built.daemon.id, roles, service: service.identity }, 'ready');
     return {
       url,
+      metricsUrl: metrics?.url,
       roles,
       adminKey,
       sandboxUrl: service.sandboxUrl,
       notes: database.notes,
       log,
-      stop: once(() => stop({ config, log, server, built, service, database, stopCron })),
+      stop: once(() => stop({ config, log, server, metrics, built, service, database, stopCron })),
       recoversFrom: (error) =>
         // The error does not tell whose connection it was.
         [database.db, database.workersDb, database.peopleDb].filter((db) => db.renewAfter(error))
@@ -102,6 +107,13 @@ export async function startDaemon(
     for (const step of undo.reverse()) await step().catch(() => {});
     throw error;
   }
+}
+
+function warnOfShortDrain({ daemon, upstream }: Config, log: Log): void {
+  const { drain_ms: drainMs } = daemon;
+  const { write_timeout_ms: writeTimeoutMs } = upstream;
+  if (drainMs < writeTimeoutMs)
+    log.warn({ drainMs, writeTimeoutMs }, 'daemon.drain_ms is shorter than a write may take');
 }
 
 /** Stores the settings that the views of finance_v1 read, and the fee rules. */
@@ -115,38 +127,60 @@ async function storeSettings({ db, clock }: Database, config: Config): Promise<v
   await setInstallationSetting(db, TIME_ZONE_SETTING, timeZone, clock.now());
 }
 
-function listen(server: Server, { http }: Config): Promise<string> {
+/** Serves the metrics alone, until the daemon has stopped. */
+async function serveMetrics({ gateway, metricsApi }: Built, host: string, port: number) {
+  const server = makeHttpServer({ gateway, api: metricsApi, roles: [] });
+  const origin = await listen(server, { host, port, setting: 'TALLYHOOK_METRICS_PORT' });
+  return { server, url: `${origin}/metrics` };
+}
+
+/** Returns the origin. @param at.setting the one that has the port */
+function listen(
+  server: Server,
+  at: { host: string; port: number; setting: string },
+): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason =
-        error.code === 'EADDRINUSE' ? 'is in use; set PORT to another or to 0' : error.code;
-      reject(new Failure('bad_setting', `${http.host}:${http.port} ${reason}`));
+        error.code === 'EADDRINUSE'
+          ? `is in use; set ${at.setting} to another or to 0`
+          : error.code;
+      reject(new Failure('bad_setting', `${at.host}:${at.port} ${reason}`));
     });
-    server.listen(http.port, http.host, () => {
+    server.listen(at.port, at.host, () => {
       const { address, port, family } = server.address() as AddressInfo;
       const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
       const shown = family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host;
-      resolve(`http://${shown}:${port}${http.base_path}`);
+      resolve(`http://${shown}:${port}`);
     });
   });
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.close();
+  server.closeAllConnections();
 }
 
 interface StopDeps {
   config: Config;
   log: Log;
   server: DrainableServer;
+  metrics: { server: Server } | undefined;
   built: Built;
   service: Service;
   database: Database;
   stopCron: () => Promise<void>;
 }
 
+/** How long clients may take to read the answers that are given at the end of a stop. */
+const FLUSH_MS = 1_000;
+
 /**
  * Stops in reverse order of the pipeline: readiness, so that balancers send no more requests; then
  * the listener; then requests and workers, once they have ended; then what they use.
  */
 async function stop(deps: StopDeps): Promise<void> {
-  const { config, log, server, built, service, database, stopCron } = deps;
+  const { config, log, server, metrics, built, service, database, stopCron } = deps;
   log.info('stopping');
   const { unready_ms: unreadyMs, drain_ms: drainMs } = config.daemon;
   built.leaving.abort();
@@ -162,7 +196,13 @@ async function stop(deps: StopDeps): Promise<void> {
     return 'drained';
   };
   const result = await withDeadline(drain(), drainMs, () => 'timeout');
+  const cut = built.gateway.cut();
+  if (cut > 0) {
+    log.warn({ writes: cut }, 'stopped before the answers of writes; their outcomes are unknown');
+    await withDeadline(server.drain(), FLUSH_MS, () => {});
+  }
   server.closeAllConnections();
+  if (metrics) await closeServer(metrics.server);
   await delivered;
   await service.close();
   await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
@@ -181,9 +221,10 @@ function once(work: () => Promise<void>): () => Promise<void> {
 }
 
 /** Ensures that a key with every scope exists; returns it if it was generated now. */
-async function ensureAdminKey(keys: Keys, config: Config): Promise<string | undefined> {
+async function ensureAdminKey(keys: Keys, config: Config, log: Log): Promise<string | undefined> {
   if (config.adminKey) {
-    await keys.ensureAdmin(config.adminKey);
+    if ((await keys.ensureAdmin(config.adminKey)) === 'revoked')
+      log.warn('ADMIN_KEY is a key that is revoked; set the present one');
     return undefined;
   }
   if ((await keys.list()).length > 0) return undefined;

@@ -22,8 +22,9 @@ export async function runDaemon(): Promise<number> {
   }
   let daemon: RunningDaemon;
   try {
-    const { loadConfig, requireMasterKey } = await import('./config/config.ts');
+    const { loadConfig, requireMasterKey, requireService } = await import('./config/config.ts');
     const config = loadConfig();
+    requireService(config);
     requireMasterKey(config);
     // Loaded after the configuration, so that a bad setting is reported at once.
     const { startDaemon } = await import('./lifecycle.ts');
@@ -43,13 +44,14 @@ export async function runDaemon(): Promise<number> {
 
 /** In one write, so that a reader of its first line has the admin key as well. */
 function printBanner(daemon: RunningDaemon): void {
-  const { roles, url, sandboxUrl, notes, adminKey } = daemon;
+  const { roles, url, metricsUrl, sandboxUrl, notes, adminKey } = daemon;
   const lines = [`Tallyhook is ready at ${url}`];
   if (roles.length < ROLES.length) lines.push(`  roles     ${roles.join(', ')}`);
   if (roles.includes('api')) {
     lines.push(`  console   ${url}/`, `  API       ${url}/docs`);
   }
   if (roles.includes('gateway')) lines.push(`  gateway   ${url}/v1/… (the paths of the service)`);
+  if (metricsUrl) lines.push(`  metrics   ${metricsUrl}`);
   if (sandboxUrl)
     lines.push(`  service   sandbox at ${sandboxUrl}/_sandbox, because UPSTREAM_* is not set`);
   lines.push(...notes.map((note) => `  note      ${note}`));

@@ -160,10 +160,27 @@ export async function forgetDaemons(db: Queryable, before: Instant): Promise<voi
   await db.sql`delete from tallyhook.daemons where alive_until < ${isoText(before)}`;
 }
 
-/** Ends a daemon's registration, which also frees its leases. */
+/**
+ * Ends a daemon's registration, which also frees its leases. It performs no role any more, unlike
+ * one that was killed.
+ */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
-    update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id}`;
+    update tallyhook.daemons set alive_until = ${isoText(now)}, roles = '{}'
+    where id = ${daemon.id}`;
+}
+
+/** Daemons whose heartbeat expired since `since` and that did not say that they end. */
+export async function listLost(
+  db: Queryable,
+  since: Instant,
+  now: Instant,
+): Promise<{ id: string; aliveUntil: Instant; roles: Role[] }[]> {
+  return db.sql<{ id: string; aliveUntil: Instant; roles: Role[] }[]>`
+    select id, alive_until, roles from tallyhook.daemons
+    where alive_until > ${isoText(since)} and alive_until <= ${isoText(now)}
+      and roles <> '{}'
+    order by alive_until desc limit 20`;
 }
 
 /**

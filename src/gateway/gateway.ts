@@ -34,7 +34,7 @@ import { makeQueue, type QueuePass } from './queue.ts';
 import { type ForwardedRead, forwardRead, type ReadDeps } from './reads.ts';
 import { type GatewayResponse, problemResponse, unauthorizedResponse } from './responses.ts';
 import { fieldsOf, type Request, type Route, routeOf } from './routes.ts';
-import { makeRetryBudget, runWrite, type WriteDeps } from './writes.ts';
+import { makeRetryBudget, runWrite, unrecordedResponse, type WriteDeps } from './writes.ts';
 
 export type { AnsweredRead } from './reads.ts';
 export type { WriteRoute } from './routes.ts';
@@ -56,6 +56,11 @@ export interface Gateway {
   runQueue(now: Instant, signal?: AbortSignal): Promise<QueuePass>;
   /** Refuses new requests and resolves when all running requests are answered. */
   drain(): Promise<void>;
+  /**
+   * Answers the writes that are recorded and not answered yet with 504 `outcome_unknown`, because
+   * the daemon stops without their outcome. Returns how many it answered.
+   */
+  cut(): number;
 }
 
 /** A write without a request of an app. */
@@ -84,6 +89,8 @@ interface Call {
   incoming: IncomingMessage;
   outgoing: ServerResponse;
   sendContinue: (() => void) | undefined;
+  /** The recorded write whose outcome it waits for. */
+  operationId?: string;
 }
 interface Limits {
   /** Requests that have arrived in full. */
@@ -119,7 +126,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
   };
   beginSeries(deps.metrics.gatewaySeconds, { kind: [...NOT_WRITES, ...KINDS] });
   beginSeries(deps.metrics.gatewayResponses, { status: STATUSES });
-  const running = new Set<Promise<unknown>>();
+  const running = new Map<Promise<unknown>, Call>();
   let draining = false;
   const runQueue = makeQueue(deps);
   return {
@@ -127,8 +134,9 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
       const started = monotonicMs();
       const full = deps.slots.isFull() ? 'too_many_requests' : undefined;
       const refusal = draining ? 'shutting_down' : full;
-      const work = respond(deps, { incoming, outgoing, sendContinue }, refusal);
-      running.add(work);
+      const call: Call = { incoming, outgoing, sendContinue };
+      const work = respond(deps, call, refusal);
+      running.set(work, call);
       try {
         const { response, kind } = await work;
         if (response) writeResponse(incoming, outgoing, response, deps.bodyBytesMax);
@@ -142,7 +150,17 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
     runQueue: (now, signal) => runQueue(now, () => draining || signal?.aborted === true),
     async drain() {
       draining = true;
-      while (running.size > 0) await Promise.allSettled(running);
+      while (running.size > 0) await Promise.allSettled(running.keys());
+    },
+    cut() {
+      let answered = 0;
+      for (const { incoming, outgoing, operationId } of running.values()) {
+        if (operationId === undefined || outgoing.headersSent) continue;
+        const response = unrecordedResponse(operationId, 'the daemon stopped before the answer');
+        writeResponse(incoming, outgoing, response, deps.bodyBytesMax);
+        answered += 1;
+      }
+      return answered;
     },
   };
 }
@@ -245,7 +263,10 @@ async function write(
   };
   const request = await requestOf(call, target, bodyLimits(deps));
   const fields = fieldsOf(request);
-  const input = { request, route: { ...route, fields }, ...identity, ...chosen };
+  const onRecorded = (operationId: string) => {
+    call.operationId = operationId;
+  };
+  const input = { request, route: { ...route, fields }, ...identity, ...chosen, onRecorded };
   const options = {
     kind: 'server' as const,
     from: incoming.headers,

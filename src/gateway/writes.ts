@@ -63,6 +63,8 @@ export interface WriteInput {
   ownToken: string | undefined;
   /** Until when it may wait in the request queue; only without `ownToken`. */
   waitsUntil?: Instant | undefined;
+  /** Called once its intent is durable and before it is sent. */
+  onRecorded?: ((operationId: string) => void) | undefined;
 }
 
 export interface WriteDeps extends SendDeps {
@@ -94,6 +96,7 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
   // Another daemon received the deadline.
   if ('throttledUntil' in recorded)
     throw throttledFailure(recorded.throttledUntil, deps.clock.now());
+  write.onRecorded?.(recorded.id);
   const { forwarded, operation } = await sendAndConclude(deps, {
     operationId: recorded.id,
     method: request.method,
@@ -105,7 +108,7 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
     family: route.family,
     deadlineAt: recorded.sendDeadlineAt,
   });
-  if (!operation) return unrecordedResponse(recorded.id);
+  if (!operation) return unrecordedResponse(recorded.id, 'the answer is not recorded yet');
   return isRequeued(operation, forwarded)
     ? queuedResponse(operation)
     : responseOf(operation, forwarded);
@@ -317,13 +320,12 @@ export function makeRetryBudget(): RetryBudget {
   };
 }
 
-/** The caller must not get an answer that is not recorded. */
-function unrecordedResponse(operationId: string): GatewayResponse {
+/** For a caller who must not get an answer that is not recorded. */
+export function unrecordedResponse(operationId: string, detail: string): GatewayResponse {
   const members = { operation_id: operationId, state: 'sending' };
-  return problemResponse(
-    new Failure('outcome_unknown', 'the answer is not recorded yet', members),
-    [['tallyhook-operation', operationId]],
-  );
+  return problemResponse(new Failure('outcome_unknown', detail, members), [
+    ['tallyhook-operation', operationId],
+  ]);
 }
 
 function responseOf(

@@ -4,7 +4,7 @@
  */
 
 import { BOUNDS, groupCommit } from '../db/access/group-commit.ts';
-import { asJson, type Db, type Queryable } from '../db/connect.ts';
+import { asJson, type Db, type Queryable, type Tx } from '../db/connect.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import type { auditEntry } from '../resources/admin/audit-entry.ts';
 import type { Row } from '../resources/resource.ts';
@@ -46,6 +46,19 @@ export function makeAudit({ db, clock }: { db: Db; clock: Clock }): Audit {
         order by id desc limit ${limit}`;
     },
   };
+}
+
+/** Records what a daemon did by itself, in the transaction of that. */
+export async function recordDone(
+  tx: Tx,
+  entry: Omit<Parameters<Audit['begin']>[0], 'clientAddress'>,
+  now: Instant,
+): Promise<void> {
+  const ids = await insertEntries(tx, [{ ...entry, clientAddress: null, at: now }]);
+  await endEntries(
+    tx,
+    ids.map((id) => ({ id, result: 'done' })),
+  );
 }
 
 /** Returns their ids, which ascend in the order of the entries. */

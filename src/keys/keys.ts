@@ -2,8 +2,9 @@
  * API keys: creation, authentication, scopes and limits. A key is 256 random bits, shown once and
  * stored as a hash. It names an owner, to whom idempotency keys and approvals belong.
  */
-import type { Db, Orm } from '../db/connect.ts';
+import type { Db, Orm, Queryable, Tx } from '../db/connect.ts';
 import { and, asc, eq, getTableColumns, gt, isNull } from '../db/drizzle.ts';
+import { findInstallationSetting, setInstallationSetting } from '../db/leases.ts';
 import { isOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
@@ -19,6 +20,7 @@ import {
 } from '../resources/admin/key.ts';
 import type { Row } from '../resources/resource.ts';
 import { makeAddressLimit } from './address-limit.ts';
+import { recordDone } from './audit.ts';
 import { keyLimitsSchema, limitsOf } from './limits.ts';
 import { keys } from './tables.ts';
 
@@ -65,8 +67,12 @@ export interface Keys {
     limits?: KeyLimits | undefined;
     expiresAt?: Instant | undefined;
   }): Promise<{ key: Key; secret: string }>;
-  /** Creates an admin key with this secret, unless it exists; for ADMIN_KEY. */
-  ensureAdmin(secret: string): Promise<void>;
+  /**
+   * Creates an admin key with this secret, the value of ADMIN_KEY, unless it exists. A key that a
+   * former value made is revoked. A revoked key stays so, and then nothing is changed.
+   * @throws Failure `bad_setting` for a weak secret
+   */
+  ensureAdmin(secret: string): Promise<'valid' | 'revoked'>;
   /** Oldest first, after the key with that id; at most a thousand by default. */
   list(page?: { after?: string; limit?: number }): Promise<Key[]>;
   /** @throws Failure `not_found` */
@@ -130,18 +136,11 @@ export function makeKeys(deps: {
           'ADMIN_KEY must be thk_ followed by 32 to 200 letters, digits, - or _',
         );
       }
-      const hash = sha256Hex(secret);
-      if (await findByHash(db.orm, hash)) return;
-      await insertKey(db.orm, {
-        id: ids.next('key'),
-        name: 'admin',
-        owner: await knownOwner(db, 'admin'),
-        scopes: [...SCOPES],
-        limits: null,
-        createdAt: clock.now(),
-        expiresAt: null,
-        hash,
-      });
+      const fresh = { id: ids.next('key'), createdAt: clock.now(), hash: sha256Hex(secret) };
+      const state = await db.begin((tx) => ensureAdminKey(tx, fresh));
+      // After the commit, so that no lookup from before it stays cached.
+      callers.clear();
+      return state;
     },
     list: async ({ after = '', limit = LISTED_MAX } = {}) =>
       db.orm
@@ -171,13 +170,50 @@ async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
   return rows[0];
 }
 
+/** The id of the key that the present value of ADMIN_KEY made or names. */
+const ADMIN_SETTING = 'admin_key';
+
+async function ensureAdminKey(
+  tx: Tx,
+  fresh: { id: string; createdAt: Instant; hash: string },
+): Promise<'valid' | 'revoked'> {
+  // Daemons that start at the same time must not revoke the keys of each other.
+  await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.admin_key'))`;
+  const existing = await findByHash(tx.orm, fresh.hash);
+  if (existing && existing.revokedAt !== null) return 'revoked';
+  const { id } = existing ?? fresh;
+  if (!existing)
+    await insertKey(tx.orm, {
+      ...fresh,
+      name: 'admin',
+      owner: await knownOwner(tx, 'admin'),
+      scopes: [...SCOPES],
+      limits: null,
+      expiresAt: null,
+    });
+  const former = await findInstallationSetting(tx, ADMIN_SETTING);
+  await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
+  if (former === undefined || former.value === id) return 'valid';
+  const revoked = await tx.orm
+    .update(keys)
+    .set({ revokedAt: fresh.createdAt })
+    .where(and(eq(keys.id, former.value), isNull(keys.revokedAt)))
+    .returning({ id: keys.id, owner: keys.owner });
+  for (const { id: formerId, owner } of revoked) {
+    const detail = { id: formerId, reason: 'ADMIN_KEY has another value' };
+    const action = 'DELETE /api/keys/{id}';
+    await recordDone(tx, { owner, keyId: id, action, detail }, fresh.createdAt);
+  }
+  return 'valid';
+}
+
 /** Does nothing when the hash exists. */
 async function insertKey(orm: Orm, key: typeof keys.$inferInsert): Promise<void> {
   await orm.insert(keys).values(key).onConflictDoNothing({ target: keys.hash });
 }
 
 /** The owner by the first spelling, which this one is if there was none. */
-async function knownOwner({ sql }: Db, owner: string): Promise<string> {
+async function knownOwner({ sql }: Queryable, owner: string): Promise<string> {
   if (!isOwner(owner))
     throw new Failure('invalid_request', 'owner: must be a name without invisible characters');
   await sql`insert into tallyhook.owners (name) values (${owner}) on conflict do nothing`;

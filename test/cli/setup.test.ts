@@ -117,6 +117,28 @@ describe('The logins that setup makes with a login that is no superuser', () => 
     await daemon.end();
   });
 
+  it('get the passwords of the variables that name them, which are then not printed', async () => {
+    const given = {
+      DATABASE_URL: withLogin(admin, 'tallyhook_daemon', 'of-the-daemon-0123'),
+      DATABASE_OWNER_URL: withLogin(admin, 'tallyhook_owner', 'of-the-owner-01234'),
+      NODE_ENV: 'production',
+    };
+    const sql = await run('src/cli/tallyhook.ts', ['setup', admin], given);
+    expect(sql.out).toContain("create role tallyhook_daemon login password 'of-the-daemon-0123'");
+    expect(sql.out).toContain("create role tallyhook_owner login password 'of-the-owner-01234'");
+    const urls = sql.out.split('\n').filter((line) => line.startsWith('-- '));
+    expect(urls.filter((line) => line.includes(':…@'))).toHaveLength(2);
+    expect(urls.join()).not.toContain('of-the-');
+    const short = { DATABASE_URL: withLogin(admin, 'tallyhook_daemon', "it's") };
+    expect(await run('src/cli/tallyhook.ts', ['setup', admin], short)).toEqual({
+      code: 1,
+      out: 'DATABASE_URL: setup takes a password of 16 to 200 letters, digits, - and _\n',
+    });
+    const others = { DATABASE_URL: withLogin(admin, 'somebody', 'of-somebody-012345') };
+    const { out } = await run('src/cli/tallyhook.ts', ['setup', admin], others);
+    expect(out).not.toContain('of-somebody');
+  });
+
   it('are printed as SQL that a login runs by itself', async () => {
     const { code, out } = await run('src/cli/tallyhook.ts', ['setup', admin]);
     expect(code).toBe(0);

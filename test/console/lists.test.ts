@@ -52,6 +52,29 @@ describe('Lists and times', () => {
     await page.waitForURL(`**/operations/${id}`);
   });
 
+  it('On a narrow screen a row of a list takes few lines', async () => {
+    await rig.eventOf(await rig.app.give(rig.world.ada, 5_252), 'operation.settled');
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY, {
+      width: 390,
+      scheme: 'dark',
+    });
+    await open('/operations');
+    const row = page.locator('tbody tr', { hasText: '5 252' });
+    await row.waitFor();
+    const box = await row.boundingBox();
+    expect(box?.height).toBeLessThan(100);
+    await check('a list on a narrow screen');
+  });
+
+  it('Over a plot the values of that time are shown in place of its name', async () => {
+    const { page } = await reader();
+    const plot = page.locator('.plot', { hasText: 'Writes in a minute' });
+    await plot.locator('.u-over').hover();
+    await page.locator('.plot figcaption', { hasText: /\d\d:\d\d:\d\d.*all \d+/s }).waitFor();
+    await page.locator('h1').hover();
+    await plot.waitFor();
+  });
+
   it('Events from before an endpoint are counted, then sent to it once', async () => {
     const receiver = await rig.receiver();
     await rig.eventOf(await rig.app.give(rig.world.ben, 6_161), 'operation.settled');

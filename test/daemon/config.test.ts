@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type Environment, loadConfig } from '../../src/daemon/config/config.ts';
+import { type Environment, loadConfig, requireService } from '../../src/daemon/config/config.ts';
 import { DEFINED, treeOf } from '../../src/daemon/config/settings.ts';
 import { useFolder } from '../harness/folder.ts';
 import { defaultYaml, settingsPage } from './settings-text.ts';
@@ -161,6 +161,7 @@ describe('An invalid configuration is refused with one line', () => {
     [{ PORT: '65536' }, /^PORT must be a port/],
     [{ PORT: '-1' }, /^PORT must be a port/],
     [{ PORT: '1.5' }, /^PORT must be a port/],
+    [{ TALLYHOOK_METRICS_PORT: '65536' }, /^TALLYHOOK_METRICS_PORT must be a port from 0 /],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be trace, debug, info, warn, error or fatal$/],
     [{ UPSTREAM_BUDGET_PER_S: '0' }, /^UPSTREAM_BUDGET_PER_S must be polls per second/],
     [{ UPSTREAM_BUDGET_PER_S: 'many' }, /^UPSTREAM_BUDGET_PER_S must be/],
@@ -187,7 +188,6 @@ describe('An invalid configuration is refused with one line', () => {
     [{ DATABASE_URL: 'mysql://h/d', MASTER_KEY: KEY }, /^DATABASE_URL must be a URL such as/],
     [{ DATABASE_URL: 'nonsense', MASTER_KEY: KEY }, /^DATABASE_URL must be/],
     [{ DATABASE_OWNER_URL: 'h:5432' }, /^DATABASE_OWNER_URL must be/],
-    [{ NODE_ENV: 'production' }, /^UPSTREAM_BASE_URL must be .*production/],
     [{ ...SERVICE, UPSTREAM_TX_URL: '' }, /^UPSTREAM_TX_URL must be set as well/],
     [
       { UPSTREAM_CLIENT_SECRET: 'x' },
@@ -283,6 +283,18 @@ describe('An invalid configuration is refused with one line', () => {
     const message = refusal(await fileOf(text));
     expect(message).toMatch(line);
     expect(message).not.toContain('\n');
+  });
+
+  it('for a start in production without a service, which no command needs', () => {
+    const production = { NODE_ENV: 'production' };
+    const start = (env: Environment) => () => requireService(loadConfig(env), env);
+    expect(start(production)).toThrow(
+      expect.objectContaining({
+        detail: expect.stringMatching(/^UPSTREAM_BASE_URL must be .*prod/),
+      }),
+    );
+    expect(start({ ...production, ...SERVICE })).not.toThrow();
+    expect(start({})).not.toThrow();
   });
 
   it('that contains no value, since it may be a secret', async () => {

@@ -81,7 +81,8 @@ overrides both. An unknown name or an invalid value refuses the start with one l
 effect, and where it comes from: \`GET /api/settings\` and the page Settings.
 
 ${table(['setting', 'default', 'values', 'meaning'], rows)}
-These variables are no settings of the file:
+These variables are no settings of the file. A secret \`X\` may also stand in a file of at most
+64 KiB, whose path is then \`X_FILE\`; a newline at its end does not count.
 
 ${table(['variable', 'meaning'], variables)}`;
 }

@@ -168,3 +168,24 @@ it('A request that is not answered within the time to drain does not keep a daem
   await endpoints.release();
   expect(await exitOf(daemon)).toBe(0);
 });
+
+it('A write that is cut at the end of the drain is answered 504 with its operation, which stays', async () => {
+  const daemon = await started({ drain_ms: 1_000 });
+  expect(daemon.output()).toContain('daemon.drain_ms is shorter than a write may take');
+  world.sandbox.control.addFault({ kind: 'delay', contains: '47002', delay_ms: 5_000 });
+  const body = { toAddr: world.ada, amount: 47_002, reasonType: 'r' };
+  const give = await exchange(daemon.url, '/v1/app/token/operations/1/give', { body });
+  const isSent = async () =>
+    world.sandbox.control.requests().some((one) => one.body.includes('47002')) || undefined;
+  expect(await until(isSent)).toBe(true);
+  daemon.child.kill('SIGTERM');
+  const answer = await give.ended;
+  expect(answer).toMatch(/^HTTP\/1.1 504 .*\r\nconnection: close\r\n/is);
+  const id = /\r\ntallyhook-operation: (op_[\w-]+)\r\n/i.exec(answer)?.[1];
+  const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
+  expect(problem).toMatchObject({ code: 'outcome_unknown', operation_id: id, state: 'sending' });
+  expect(await exitOf(daemon)).toBe(0);
+  const rows = await world.database.owner.sql<{ state: string }[]>`
+    select state from tallyhook.operations where id = ${String(id)}`;
+  expect(rows).toEqual([{ state: 'sending' }]);
+});

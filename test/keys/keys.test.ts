@@ -5,6 +5,7 @@ import {
   type Caller,
   isSecret,
   type Keys,
+  makeAudit,
   makeKeys,
   newSecret,
   requireScope,
@@ -76,6 +77,47 @@ it('A key for the admin is created once per secret, and a weak secret is refused
   expect(caller).toMatchObject({ owner: 'admin', scopes: [...SCOPES] });
   expect((await keys.list()).filter(({ owner }) => owner === 'admin')).toHaveLength(1);
   await expect(keys.ensureAdmin('admin')).rejects.toMatchObject({ code: 'bad_setting' });
+});
+
+it('Another ADMIN_KEY revokes the key of the former one, and no key that was made otherwise', async () => {
+  const [former, later] = [newSecret(systemRandom), newSecret(systemRandom)];
+  const made = await create([...SCOPES]);
+  expect(await keys.ensureAdmin(former)).toBe('valid');
+  const formerId = (await keys.authenticate(former))?.keyId ?? '';
+  expect(await keys.ensureAdmin(later)).toBe('valid');
+  const laterId = (await keys.authenticate(later))?.keyId;
+  expect(await keys.authenticate(former)).toBeUndefined();
+  expect(await revokedAt(formerId)).toBe(clock.now());
+  expect(await keys.authenticate(made.secret)).toBeDefined();
+  const [entry, ...others] = await makeAudit({ db: database.db, clock }).list({
+    before: undefined,
+    limit: 10,
+  });
+  expect(entry).toMatchObject({
+    owner: 'admin',
+    keyId: laterId,
+    clientAddress: null,
+    action: 'DELETE /api/keys/{id}',
+    detail: { id: formerId, reason: 'ADMIN_KEY has another value' },
+    result: 'done',
+  });
+  const named = others.filter(({ detail }) => JSON.stringify(detail).includes(formerId));
+  expect(named).toEqual([]);
+
+  clock.advance(50);
+  expect(await keys.ensureAdmin(former)).toBe('revoked');
+  expect(await keys.authenticate(former)).toBeUndefined();
+  expect(await keys.authenticate(later)).toBeDefined();
+});
+
+it('Daemons that start with one new ADMIN_KEY at the same time leave that key alone valid', async () => {
+  await keys.ensureAdmin(newSecret(systemRandom));
+  const secret = newSecret(systemRandom);
+  const before = (await keys.list()).length;
+  const starts = [keys, openKeys(), openKeys(), openKeys()];
+  await Promise.all(starts.map((one) => one.ensureAdmin(secret)));
+  expect((await keys.list()).length).toBe(before + 1);
+  expect(await openKeys().authenticate(secret)).toMatchObject({ owner: 'admin' });
 });
 
 it.each([

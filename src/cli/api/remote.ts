@@ -9,6 +9,8 @@ import { faultText, tlsFaultOf } from '../../resources/faults.ts';
 export interface Remote {
   url: string;
   key?: string;
+  /** The file of the key. */
+  keyFile?: string;
 }
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -95,7 +97,16 @@ const TIMEOUT_MS = 600_000;
 
 type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
 
-async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
+/** @throws Failure `bad_setting` for a file that cannot be read */
+async function keyOf({ key, keyFile }: Remote): Promise<string | undefined> {
+  if (keyFile === undefined) return key;
+  const { readSecret } = await import('../../daemon/daemon.ts');
+  return readSecret('TALLYHOOK_KEY_FILE', keyFile);
+}
+
+async function answerOf(remote: Remote, { type, body, ...call }: Sent) {
+  const { url } = remote;
+  const key = await keyOf(remote);
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
   const parsed = URL.parse(url);
   if (!parsed)

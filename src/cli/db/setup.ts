@@ -2,9 +2,9 @@
  * An external Postgres: `tallyhook setup` makes its logins, as SQL to read or run at once, and
  * `tallyhook migrate` applies missing migrations before a start, or names their files.
  */
-import { loadConfig } from '../../daemon/daemon.ts';
+import { type Config, loadConfig } from '../../daemon/daemon.ts';
 import { reach } from '../../db/access/reach.ts';
-import { LOGINS, runSteps, setupSteps } from '../../db/access/setup.ts';
+import { DAEMON, LOGINS, OWNER, runSteps, setupSteps } from '../../db/access/setup.ts';
 import { parseConnection, urlForPrograms } from '../../db/connection/settings.ts';
 import { migrate, missingMigrations } from '../../db/migrate.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -12,8 +12,10 @@ import { jsonText } from '../../kernel/json.ts';
 import { systemRandom } from '../../kernel/random.ts';
 import { printLine } from '../../kernel/telemetry/log.ts';
 
-/** Of a login that existed. */
+/** Of a login that existed, or whose password is known. */
 const UNKNOWN = '…';
+/** What a statement of `setup` may contain. */
+const PASSWORD = /^[A-Za-z0-9_-]{16,200}$/;
 
 export async function runSetup(text: string, options: { run?: true }): Promise<number> {
   const { database } = parseConnection(text, 'setup');
@@ -22,8 +24,9 @@ export async function runSetup(text: string, options: { run?: true }): Promise<n
       'bad_setting',
       'setup takes a URL such as postgres://admin@db.example/tallyhook',
     );
+  const given = givenPasswords(loadConfig());
   const passwords = Object.fromEntries(
-    LOGINS.map((login) => [login, Buffer.from(systemRandom.bytes(24)).toString('base64url')]),
+    LOGINS.map((login) => [login, given.get(login) ?? newPassword()]),
   ) as Record<(typeof LOGINS)[number], string>;
   const steps = setupSteps(database, passwords);
   let existing: string[] = [];
@@ -35,7 +38,8 @@ export async function runSetup(text: string, options: { run?: true }): Promise<n
   }
   const start = options.run ? '' : '-- ';
   const [owner, daemon, reader] = LOGINS.map((login) => {
-    const password = existing.includes(login) ? UNKNOWN : passwords[login];
+    const isShown = !existing.includes(login) && !given.has(login);
+    const password = isShown ? passwords[login] : UNKNOWN;
     const url = urlForPrograms(text, { user: login, password });
     return url.replace(encodeURIComponent(UNKNOWN), UNKNOWN);
   });
@@ -44,6 +48,32 @@ export async function runSetup(text: string, options: { run?: true }): Promise<n
   printLine(`${start}For finance: ${reader}`);
   for (const login of existing) printLine(`${login} existed; its password was not changed.`);
   return 0;
+}
+
+function newPassword(): string {
+  return Buffer.from(systemRandom.bytes(24)).toString('base64url');
+}
+
+/**
+ * Of the logins that the variables of the daemon already name, so that a deployment can decide
+ * them. @throws Failure `bad_setting`
+ */
+function givenPasswords({ databaseUrl, databaseOwnerUrl }: Config): Map<string, string> {
+  const given = new Map<string, string>();
+  for (const [variable, url, login] of [
+    ['DATABASE_URL', databaseUrl, DAEMON],
+    ['DATABASE_OWNER_URL', databaseOwnerUrl, OWNER],
+  ] as const) {
+    const { user, password } = url ? parseConnection(url, variable) : {};
+    if (user !== login || password === undefined) continue;
+    if (!PASSWORD.test(password))
+      throw new Failure(
+        'bad_setting',
+        `${variable}: setup takes a password of 16 to 200 letters, digits, - and _`,
+      );
+    given.set(login, password);
+  }
+  return given;
 }
 
 export async function runMigrate(options: { dryRun?: true; json?: true }): Promise<number> {

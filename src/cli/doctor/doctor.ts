@@ -26,6 +26,13 @@ import { ROLES, type Role } from '../../resources/admin/status.ts';
 import { faultText } from '../../resources/faults.ts';
 import { type Observation, openUpstream, type Upstream } from '../../upstream/upstream.ts';
 import { withDatabase } from '../installation.ts';
+import {
+  checkCommits,
+  checkConnections,
+  checkHeartbeats,
+  checkLogin,
+  checkReplica,
+} from './postgres.ts';
 
 interface Check {
   check: string;
@@ -45,6 +52,11 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
   };
   await run('configuration and database', () =>
     withDatabase(async (database, config) => {
+      await run('login', () => checkLogin(database, config));
+      await run('connections', () => checkConnections(database, config));
+      await run('commits', () => checkCommits(database));
+      await run('heartbeats', () => checkHeartbeats(database));
+      await run('replica', () => checkReplica(database, config));
       await run('guards', () => checkGuards(database));
       await run('ledger', () => checkLedger(database));
       await run('clock', () => checkClock(database));

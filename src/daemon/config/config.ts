@@ -1,7 +1,7 @@
 /**
- * Loads the configuration from the environment and YAML files, validates and freezes it, and lists
- * for people what is in effect. The only reader of the environment. An unknown name or an invalid
- * value is refused with one line that states what is expected.
+ * Loads the configuration from the environment, YAML files and files of secrets, validates and
+ * freezes it, and lists for people what is in effect. The only reader of the environment. An
+ * unknown name or an invalid value is refused with one line that states what is expected.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,9 +13,12 @@ import type { Json } from '../../kernel/json.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
 import type { setting } from '../../resources/admin/setting.ts';
 import type { Shown } from '../../resources/resource.ts';
+import { type Environment, withSecretFiles } from './secret-files.ts';
 import {
   DEFINED,
   type Defined,
+  FILE_SUFFIX,
+  SECRETS,
   type Settings,
   settingsSchema,
   treeOf,
@@ -57,7 +60,7 @@ export interface ServiceAddress {
   clientSecret: string;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 const OVERRIDES = DEFINED.flatMap(({ path, variable }) =>
   variable ? [{ path, ...variable }] : [],
@@ -71,7 +74,11 @@ const SERVICE_VARIABLES = [
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
 const KEY_FORM = '32 bytes in base64 (openssl rand -base64 32)';
-const KNOWN_VARIABLES = [...OVERRIDES.map(({ name }) => name), ...Object.keys(VARIABLES)];
+const KNOWN_VARIABLES = [
+  ...OVERRIDES.map(({ name }) => name),
+  ...Object.keys(VARIABLES),
+  ...[...SECRETS, 'TALLYHOOK_KEY'].map((name) => name + FILE_SUFFIX),
+];
 const NAMES = DEFINED.map(({ path }) => path.join('.'));
 const DEFAULTS = treeOf(
   DEFINED.flatMap(({ path, isSection, default: value }) => (isSection ? [] : [[path, value]])),
@@ -82,8 +89,8 @@ const DEFAULTS = treeOf(
  * @throws Failure `bad_setting` with one line that names the setting
  */
 export function loadConfig(given: Environment = process.env, overrides: object = {}): Config {
-  const env = withProxyVariables(given);
-  refuseUnknownVariables(env);
+  refuseUnknownVariables(given);
+  const env = withSecretFiles(withProxyVariables(given));
   const file = text(env, 'TALLYHOOK_CONFIG');
   const layers = [
     ['default', DEFAULTS],
@@ -95,12 +102,6 @@ export function loadConfig(given: Environment = process.env, overrides: object =
   const settings = parseSettings(merged, env);
   const service = serviceOf(env);
   const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
-  if (!service && env.NODE_ENV === 'production') {
-    throw bad(
-      'UPSTREAM_BASE_URL',
-      'the address of the service; with NODE_ENV=production no sandbox is started',
-    );
-  }
   const dataDir = resolve(text(env, 'DATA_DIR') ?? './data');
   return deepFreeze({
     ...settings,
@@ -122,6 +123,18 @@ export function loadConfig(given: Environment = process.env, overrides: object =
 /** For what decrypts secrets. @throws Failure `bad_setting` for an external database without key */
 export function requireMasterKey({ databaseUrl, masterKey }: Config): void {
   if (databaseUrl && !masterKey) throw bad('MASTER_KEY', `${KEY_FORM}; DATABASE_URL requires it`);
+}
+
+/**
+ * For a start; commands of the image such as `migrate` need no service.
+ * @throws Failure `bad_setting` for the sandbox in production
+ */
+export function requireService({ service }: Config, env: Environment = process.env): void {
+  if (service || env.NODE_ENV !== 'production') return;
+  throw bad(
+    'UPSTREAM_BASE_URL',
+    'the address of the service; with NODE_ENV=production no sandbox is started',
+  );
 }
 
 function bad(name: string, expected: string): Failure {

@@ -140,6 +140,16 @@ const http = section({
     read: Number,
     expected: 'a port from 0 to 65535',
   }),
+  metrics_port: setting(
+    port.nullable(),
+    null,
+    'port for /metrics alone, which http.port then does not serve; 0 picks a free one',
+    {
+      name: 'TALLYHOOK_METRICS_PORT',
+      read: Number,
+      expected: 'a port from 0 to 65535, not that of PORT',
+    },
+  ),
   base_path: setting(
     basePath,
     '',
@@ -196,13 +206,14 @@ const daemon = section(
     ),
     drain_ms: setting(
       ms,
-      20_000,
-      'time to finish running work after SIGTERM; then the daemon stops anyway',
+      35_000,
+      'time to finish running work after SIGTERM, longer than upstream.write_timeout_ms; then ' +
+        'writes without an answer get 504 outcome_unknown, and the daemon stops',
     ),
   },
   'A role is a part of the work of an installation. Over several machines each role needs at ' +
     'least one daemon, on the same database and with the same settings. Every daemon answers ' +
-    '/healthz, /readyz and /metrics.\n' +
+    '/healthz, /readyz and /metrics (the last on http.metrics_port, if that is set).\n' +
     "- gateway: the service's own paths for apps, and the queued writes\n" +
     '- api: /api, console and documents\n' +
     '- workers: ledger, observer, reconciler, the event feed, reports, housekeeping\n' +
@@ -772,7 +783,12 @@ export const VARIABLES: Record<string, KnownVariable> = {
       'a replica, on which reports are made once it has all that is committed; without one, or ' +
       'when it is away or 10 s behind, on the primary',
   },
-  ADMIN_KEY: { kind: 'secret', description: 'generated at the first start, printed once' },
+  ADMIN_KEY: {
+    kind: 'secret',
+    description:
+      'a key with every scope; another value revokes the key of the former; without it one is ' +
+      'generated at the first start and printed once',
+  },
   MASTER_KEY: {
     kind: 'secret',
     description: '32 bytes in base64; generated only with the embedded database',
@@ -789,8 +805,17 @@ export const VARIABLES: Record<string, KnownVariable> = {
     description: 'belongs to AWS_ACCESS_KEY_ID, if that is temporary',
   },
   TALLYHOOK_URL: { kind: 'command', description: 'of the daemon that a command speaks to' },
-  TALLYHOOK_KEY: { kind: 'command', description: 'the key with which it does' },
+  TALLYHOOK_KEY: {
+    kind: 'command',
+    description: 'the key with which it does; TALLYHOOK_KEY_FILE names a file with it',
+  },
 };
+
+/** Variables whose value may also stand in a file, which the variable with this suffix names. */
+export const SECRETS = Object.entries(VARIABLES).flatMap(([name, { kind }]) =>
+  kind === 'secret' ? [name] : [],
+);
+export const FILE_SUFFIX = '_FILE';
 
 function isTimeZone(name: string): boolean {
   try {

@@ -4,7 +4,7 @@
  */
 import { pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
-import type { Db } from '../connect.ts';
+import type { Db, Queryable } from '../connect.ts';
 import { DatabaseError } from '../sqlstate.ts';
 
 /** Runs reads in a transaction, as `Db` does, on the replica or the primary. */
@@ -42,6 +42,28 @@ export function makeReads({ primary, replica, log, catchUpMs }: Deps): Reads {
 }
 
 class Unusable extends Error {}
+
+/** Why reports cannot use the replica at present; undefined when they can. */
+export async function whyUnusable(
+  { primary, replica }: { primary: Db; replica: Db },
+  withinMs: number,
+): Promise<string | undefined> {
+  try {
+    await caughtUp(primary, replica, withinMs);
+    const [own] = await primary.single(systemOf);
+    const [other] = await replica.single(systemOf);
+    return own?.system === other?.system ? undefined : 'it is a replica of another server';
+  } catch (error) {
+    if (error instanceof Unusable) return error.message;
+    if (error instanceof DatabaseError) return `it does not answer (${error.code})`;
+    throw error;
+  }
+}
+
+/** The identifier of the cluster, which its replicas share; null where it may not be read. */
+function systemOf({ sql }: Queryable) {
+  return sql<{ system: string | null }[]>`select system from tallyhook.database_identity()`;
+}
 
 /**
  * Waits until the replica has what is committed on the primary now.

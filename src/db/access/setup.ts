@@ -12,8 +12,7 @@ import { SESSION } from './session.ts';
 
 /** The login that applies migrations, that of the daemon, and the one of finance. */
 export const LOGINS = ['tallyhook_owner', 'tallyhook_daemon', 'tallyhook_reader'] as const;
-const [OWNER, DAEMON] = LOGINS;
-export const READER = LOGINS[2];
+export const [OWNER, DAEMON, READER] = LOGINS;
 
 export interface Step {
   /** As in "may not …". */

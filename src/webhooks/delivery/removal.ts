@@ -1,7 +1,7 @@
 /**
  * Removes bodies of events, for people and by age. In the same commit deliveries that still wait
- * for one of them are cancelled: what was removed is not sent any more. A delivery in flight ends by
- * its attempt; if that fails, the next claim finds no body and cancels it.
+ * for one of them are cancelled: what was removed is not sent any more. A delivery in flight ends
+ * by its attempt; if that fails, the next claim finds no body and cancels it.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { columnsOf } from '../../db/rows.ts';

@@ -15,6 +15,7 @@ import { postings } from './postings.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports, singleReports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
+import { sizing } from './sizing.ts';
 import { statements } from './statements.ts';
 import { storage } from './storage.ts';
 import { storedHistory } from './stored-history.ts';
@@ -33,6 +34,7 @@ const BENCHES: readonly Bench[] = [
   singleReports,
   storage,
   statements,
+  sizing,
   storedHistory,
   report,
   operationList,

@@ -4,19 +4,17 @@
  * A relay between daemon and Postgres counts round trips. What the daemon does while nothing
  * happens is measured first, without and with polls.
  */
-import { appendFile } from 'node:fs/promises';
 import { connect as connectSocket, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { connect, type Db } from '../../../src/db/connect.ts';
 import { monotonicMs, pause, systemClock } from '../../../src/kernel/clock.ts';
 import { startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { type App, makeApp } from '../../harness/app.ts';
 import { CLIENT, environmentOf, spawnDaemon } from '../../harness/daemon.ts';
-import { freePort, listen } from '../../harness/listen.ts';
-import { DEBIAN_BIN, openPrograms } from '../../harness/postgres-programs.ts';
+import { listen } from '../../harness/listen.ts';
 import { startReceiver } from '../../harness/receiver.ts';
 import { execute } from '../../harness/temporary-server.ts';
 import { until } from '../../harness/until.ts';
+import { startDebian } from './debian.ts';
 import type { Bench, Result, Target } from './frame.ts';
 import { sizesOf } from './storage.ts';
 
@@ -106,7 +104,10 @@ function perS(counts: Counts, what: 'statements' | 'polls' = 'statements'): numb
 async function measured() {
   const stops: (() => unknown)[] = [];
   try {
-    const server = await startServer();
+    // All statements but begin and commit are counted.
+    const server = await startDebian(
+      "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track_utility = off\n",
+    );
     stops.push(server.close);
     const db = connect({ url: server.url, max: 1, statementTimeoutMs: ENDS_WITHIN_MS });
     stops.push(() => db.end());
@@ -156,38 +157,6 @@ const ADDRESSES = Array.from(
 );
 
 const SETTINGS = { http: { port: 0 }, log: { level: 'warn' } };
-
-/**
- * With its default configuration, and the extension that counts statements: all but begin and
- * commit.
- */
-async function startServer() {
-  const programs = await openPrograms(DEBIAN_BIN);
-  const port = await freePort();
-  await programs.command(
-    'initdb',
-    '-D',
-    join(programs.folder, 'data'),
-    '-U',
-    'postgres',
-    '-A',
-    'trust',
-  );
-  const configuration = join(programs.folder, 'data', 'postgresql.conf');
-  await appendFile(
-    configuration,
-    "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track_utility = off\n",
-  );
-  await programs.start('data', port);
-  return {
-    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
-    port,
-    async close() {
-      await programs.stop('data', 'immediate');
-      await programs.remove();
-    },
-  };
-}
 
 interface Relay {
   port: number;

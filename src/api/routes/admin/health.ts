@@ -23,15 +23,7 @@ const base = { method: 'get', tag: 'operating', request: z.object({}) } as const
 
 type HealthDeps = Pick<
   ApiDeps,
-  | 'db'
-  | 'migrations'
-  | 'metrics'
-  | 'operations'
-  | 'webhooks'
-  | 'roles'
-  | 'delivery'
-  | 'leaving'
-  | 'isAlive'
+  'db' | 'migrations' | 'webhooks' | 'roles' | 'delivery' | 'leaving' | 'isAlive'
 >;
 
 const LOST_HEARTBEAT =
@@ -39,21 +31,9 @@ const LOST_HEARTBEAT =
   'gone?), or its role has no free connection';
 
 export function addHealth(router: Router, deps: HealthDeps): void {
-  const { db, migrations, metrics, operations, webhooks, delivery, leaving, isAlive } = deps;
+  const { db, migrations, webhooks, leaving, isAlive } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
-  const scrape = cachedForASecond(async () => {
-    // The gauge of the freeze keeps its last value while the database does not respond.
-    const answered = await withinDeadline(
-      operations.currentFreeze().then((freeze) => {
-        metrics.frozen.set(freeze ? 1 : 0);
-        return true;
-      }),
-    );
-    metrics.databaseUp.set(answered ? 1 : 0);
-    const report = await delivery.report();
-    return metrics.text(report ? [report] : []);
-  });
   router.raw({
     ...base,
     path: '/healthz',
@@ -84,6 +64,25 @@ export function addHealth(router: Router, deps: HealthDeps): void {
     async handle(_, c) {
       return reply(c, jsonText(showKeys({ keys: await publicKeys() })));
     },
+  });
+}
+
+/** The path `/metrics`, on the port of the API or on its own. */
+export function addMetrics(
+  router: Router,
+  { metrics, operations, delivery }: Pick<ApiDeps, 'metrics' | 'operations' | 'delivery'>,
+): void {
+  const scrape = cachedForASecond(async () => {
+    // The gauge of the freeze keeps its last value while the database does not respond.
+    const answered = await withinDeadline(
+      operations.currentFreeze().then((freeze) => {
+        metrics.frozen.set(freeze ? 1 : 0);
+        return true;
+      }),
+    );
+    metrics.databaseUp.set(answered ? 1 : 0);
+    const report = await delivery.report();
+    return metrics.text(report ? [report] : []);
   });
   router.raw({
     ...base,

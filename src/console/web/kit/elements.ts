@@ -168,11 +168,14 @@ export function Table<T>({
   rows,
   empty,
   keyOf,
+  brief = false,
 }: {
   columns: readonly Column<T>[];
   rows: readonly T[] | undefined;
   empty: unknown;
   keyOf?: (row: T) => string;
+  /** On a narrow screen in few lines: the first three values have no names. */
+  brief?: boolean;
 }) {
   if (!rows) return html`<${Loading} />`;
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
@@ -183,7 +186,8 @@ export function Table<T>({
     const names = `${classOf(column)} ${isNone ? 'none' : ''}`.trim();
     return html`<td class=${names} data-head=${column.head}>${isNone ? '' : value}</td>`;
   };
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Table">
+  const names = brief ? 'scroll brief' : 'scroll';
+  return html`<div class=${names} tabindex="0" role="group" aria-label="Table">
     <table>
       <thead>
         <tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)}>${c.head}</th>`)}</tr>
@@ -246,7 +250,7 @@ export function ListTable<T extends object>({
         </button>`
       }
     </div>
-    ${(list.rows || !list.problem) && html`<${Table} rows=${list.rows} ...${rest} />`}
+    ${(list.rows || !list.problem) && html`<${Table} brief rows=${list.rows} ...${rest} />`}
     <div class="actions">
       ${list.more && html`<button type="button" class="quiet" onClick=${list.more}>More</button>`}
       ${

@@ -1,7 +1,7 @@
 /** Small plots over time, in the colours of the scheme. */
 import uPlot from 'uplot';
-import { instantText } from './format.ts';
-import { html, useEffect, useRef } from './html.ts';
+import { instantText, zoneOfPage } from './format.ts';
+import { html, useEffect, useRef, useState } from './html.ts';
 
 export interface Series {
   label: string;
@@ -28,10 +28,12 @@ export function Plot({
   steps?: boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
+  const [shown, setShown] = useState<number | null>(null);
   useEffect(() => {
     const at = place.current;
     if (!at || times.length === 0) return;
     const options = optionsOf(at, series, { unit, steps });
+    options.hooks = { setCursor: [({ cursor }) => setShown(cursor.idx ?? null)] };
     const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData;
     const plot = new uPlot(options, data, at);
     const resized = new ResizeObserver(() => {
@@ -44,11 +46,18 @@ export function Plot({
     };
   }, [times, series]);
   const newest = series.map(({ label: name, values }) => `${name} ${values.at(-1) ?? '–'}${unit}`);
+  const time = shown === null ? undefined : times[shown];
+  const valueAt = ({ values }: Series) => {
+    const value = shown === null ? undefined : values[shown];
+    return value === undefined ? '' : ` ${value === null ? '–' : valueText(value) + unit}`;
+  };
   return html`<figure class="plot">
     <figcaption>
-      <span>${label}</span>
+      <span>${time === undefined ? label : instantText(time * 1_000)}</span>
       <span class="legend">
-        ${series.map((one) => html`<span class=${`key ${one.colour}`}>${one.label}</span>`)}
+        ${series.map(
+          (one) => html`<span class=${`key ${one.colour}`}>${one.label}${valueAt(one)}</span>`,
+        )}
       </span>
     </figcaption>
     ${
@@ -77,6 +86,7 @@ function optionsOf(
     width: at.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), zoneOfPage()),
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
@@ -107,7 +117,7 @@ function alone(plot: uPlot, series: number): number[] {
   );
 }
 
-/** The time of a tick in the reader's zone; at midnight its day. */
+/** The time of a tick; at midnight its day. */
 function tickText(seconds: number): string {
   const text = instantText(seconds * 1_000);
   return text.endsWith(' 00:00:00') ? text.slice(5, 10) : text.slice(11, 16);
@@ -116,5 +126,5 @@ function tickText(seconds: number): string {
 /** Such as `9500` and `1.2M`: the room beside a plot is small. */
 function valueText(n: number): string {
   const compact = { notation: 'compact', maximumFractionDigits: 2 } as const;
-  return Math.abs(n) < 10_000 ? String(n) : n.toLocaleString('en', compact);
+  return Math.abs(n) < 10_000 ? String(Number(n.toFixed(2))) : n.toLocaleString('en', compact);
 }

@@ -122,7 +122,9 @@ function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
     EVERY_MS,
   ).data;
   if (!wallet || !drifts || !writes || wallet.observed_balance === null) return null;
-  const { observed_balance: observed, ledger_balance: ledger } = wallet;
+  const { observed_balance: observed, ledger_balance: now } = wallet;
+  // What was posted since is no part of the difference.
+  const ledger = wallet.ledger_at_observation ?? now;
   const others = drifts.data.filter((other) => other.id !== id);
   const undecided = writes.data.filter(({ state }) => state === 'undecided' || state === 'unknown');
   const signed = (of: string | null) => html`<${Amount} of=${of} signed />`;
@@ -132,8 +134,8 @@ function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
   >
     <${Facts}
       pairs=${[
-        ['Service', html`<${Amount} of=${observed} />`],
-        ['Ledger', html`<${Amount} of=${ledger} />`],
+        ['Service', html`<${Amount} of=${observed} /> <${Time} at=${wallet.observed_at} />`],
+        ['Ledger at that time', html`<${Amount} of=${ledger} />`],
         ['Difference', signed(String(BigInt(observed) - BigInt(ledger)))],
         ['This drift', amount === null ? 'not exact yet' : signed(amount)],
         ...others.map((other): [string, unknown] => [
