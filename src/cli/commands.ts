@@ -12,7 +12,7 @@ import { addPeriods } from './decisions/periods.ts';
 import { addQuarantine } from './decisions/quarantine.ts';
 import { addDaemonExports, EXAMPLES } from './export/operations.ts';
 import { addImport } from './import/commands.ts';
-import { exit, toWhole, withExamples, withPeriod, withRemote } from './options.ts';
+import { exit, toWhole, withExamples, withKey, withPeriod, withRemote } from './options.ts';
 import { addRequests } from './requests.ts';
 import { addWatches } from './watches.ts';
 
@@ -135,13 +135,11 @@ function addInstallation(program: Command): void {
     .command('service')
     .description('the service that the database belongs to');
   withExamples(service, compare);
-  const move = service
-    .command('move')
+  const move = withKey(service.command('move'), 'key with the scope decide')
     .description(
       'let the database belong to another address or client of the same service: two owners ' +
         'confirm it, and wallets and tokens are compared',
     )
-    .addOption(new Option('--key <key>', 'key with the scope decide').env('TALLYHOOK_KEY'))
     .option('--dry-run', 'only compare the service of the environment with the ledger')
     .option('--reason <reason>', 'propose it, with a reason that is stored')
     .option('--approve', 'approve what another owner proposed; no daemon may be running')

@@ -13,6 +13,7 @@ import { jsonText } from '../kernel/json.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/telemetry/log.ts';
 import { type Caller, makeAudit, makeKeys } from '../keys/keys.ts';
+import { keyOf, type Remote } from './api/remote.ts';
 import {
   type Comparison,
   compareWithService,
@@ -22,8 +23,7 @@ import {
 import { withUpstream } from './doctor/doctor.ts';
 import { withDatabase } from './installation.ts';
 
-interface Options {
-  key?: string;
+interface Options extends Pick<Remote, 'key' | 'keyFile'> {
   dryRun?: true;
   reason?: string;
   approve?: true;
@@ -54,7 +54,7 @@ export async function runMove(options: Options): Promise<number> {
   return await withDatabase(async (database, config) => {
     if (!config.service)
       throw new Failure('bad_setting', 'set UPSTREAM_BASE_URL to the new address of the service');
-    const caller = dryRun ? undefined : await authenticated(database, options.key);
+    const caller = dryRun ? undefined : await authenticated(database, await keyOf(options));
     return await withUpstream(
       database,
       config,
