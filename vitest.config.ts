@@ -24,7 +24,7 @@ const LONG = [
   'test/console/!(console|find).test.ts',
   'test/daemon/{clock-steps,delivery-process,generic-errors,master-key}.test.ts',
   'test/daemon/{report-bucket,roles}.test.ts',
-  'test/db/{embedded-places,releases}.test.ts',
+  'test/db/{embedded-places,releases,rolling-upgrade}.test.ts',
   'test/docker.test.ts',
   'test/library/{integrate,samples}.test.ts',
   'test/observer/schedule/detection-delay.test.ts',

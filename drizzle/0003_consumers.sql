@@ -1,3 +1,4 @@
+-- compatible from 0002_rights
 -- Named consumers of the feed: a position of each, and the events that it has read and not acknowledged.
 create table tallyhook.consumers (
   id text primary key not null,

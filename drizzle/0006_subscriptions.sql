@@ -1,3 +1,4 @@
+-- compatible from 0002_rights
 -- Each event finds its endpoints among ten thousand by an index, which has no list of pending entries: every event would
 -- read that.
 CREATE INDEX "endpoints_by_type" ON "tallyhook"."endpoints" USING gin ("event_types") WITH (fastupdate=off) WHERE deleted_at is null;--> statement-breakpoint

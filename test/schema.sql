@@ -16,6 +16,13 @@ create table tallyhook.alerts (
   raised_at timestamp(3) with time zone not null,
   detail jsonb not null
 );
+create table tallyhook.applied_migrations (
+  idx integer not null,
+  tag text not null,
+  hash text not null,
+  compatible_from integer not null,
+  applied_at timestamp with time zone not null default now()
+);
 create table tallyhook.approvals (
   subject text not null,
   n smallint not null,
@@ -24,15 +31,23 @@ create table tallyhook.approvals (
   key_id text not null,
   at timestamp(3) with time zone not null
 );
+create table tallyhook.attempt_figures (
+  endpoint_id text not null,
+  at timestamp(3) with time zone not null,
+  event_type text not null,
+  delivered integer not null,
+  failed integer not null,
+  duration_ms bigint not null,
+  slowest_ms integer not null,
+  latencies integer[] not null
+);
 create table tallyhook.attempt_minutes (
   endpoint_id text not null,
   at timestamp(3) with time zone not null,
   delivered integer not null,
   failed integer not null,
   duration_ms bigint not null,
-  slowest_ms integer not null,
-  event_type text not null,
-  latencies integer[] not null
+  slowest_ms integer not null
 );
 create table tallyhook.attempts (
   delivery_id uuid not null,
@@ -805,10 +820,12 @@ alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((sca
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
 alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
+alter table tallyhook.applied_migrations add constraint applied_migrations_pkey PRIMARY KEY (idx);
 alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((tallyhook.owner_key(owner) <> tallyhook.owner_key(proposed_by)));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
-alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_event_type_pk PRIMARY KEY (endpoint_id, at, event_type);
+alter table tallyhook.attempt_figures add constraint attempt_figures_endpoint_id_at_event_type_pk PRIMARY KEY (endpoint_id, at, event_type);
+alter table tallyhook.attempt_minutes add constraint attempt_minutes_endpoint_id_at_pk PRIMARY KEY (endpoint_id, at);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
@@ -959,6 +976,7 @@ alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scal
 CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
 CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
 CREATE UNIQUE INDEX approvals_once ON tallyhook.approvals USING btree (subject, n, tallyhook.owner_key(owner));
+CREATE INDEX attempt_figures_by_time ON tallyhook.attempt_figures USING btree (at);
 CREATE INDEX attempt_minutes_by_time ON tallyhook.attempt_minutes USING btree (at);
 CREATE INDEX attempts_by_time ON ONLY tallyhook.attempts USING btree (at);
 CREATE INDEX consumed_events_by_subject ON tallyhook.consumed_events USING btree (consumer_id, subject);
@@ -1666,6 +1684,7 @@ CREATE OR REPLACE FUNCTION finance_v1.nft_supply(as_of timestamp with time zone 
 CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(account text, asset text, debit numeric, credit numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 972eeef230ebd74545e168dc2fc07ded
 CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timestamp with time zone, "to" timestamp with time zone) RETURNS TABLE(seq bigint, effective_at timestamp with time zone, kind text, reason_type text, reference text, operation_id text, tx_log_no numeric, counterparty text, amount numeric, fee numeric, balance_after numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 1b30a5996549792e0a41953024f7f3b2
 CREATE OR REPLACE FUNCTION tallyhook.approvals_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 379b7e24969e92c9cf34eae71523d844
+CREATE OR REPLACE FUNCTION tallyhook.body_of(e tallyhook.events, names text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body 68390f517a0f3f33fb686bf92dc8cda9
 CREATE OR REPLACE FUNCTION tallyhook.chain_batch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 86feb2213368247829b9b6ebe6c50eab
 CREATE OR REPLACE FUNCTION tallyhook.changed_at(o tallyhook.operations) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 4345c9478ad7d09c4b11abca1ab8b251
 CREATE OR REPLACE FUNCTION tallyhook.check_accounts() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body fba9368721b8f9edf8f7b776dae42177
@@ -1676,7 +1695,8 @@ CREATE OR REPLACE FUNCTION tallyhook.check_movements() RETURNS trigger LANGUAGE 
 CREATE OR REPLACE FUNCTION tallyhook.check_period() RETURNS trigger LANGUAGE plpgsql; -- body ec5319d776e36b0b3128a36dee76c7d9
 CREATE OR REPLACE FUNCTION tallyhook.check_period_action() RETURNS trigger LANGUAGE plpgsql; -- body dacd429ac0c0cd2d0655413fa87ee67d
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan TO 'off'; -- body e0ad4cd93967d33e7b8a8ca81af43a9c
-CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body ddd5b497df706b318473c429ee3fd3d0
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE sql; -- body 68c97e2074eeefc4114a54696858cd96
+CREATE OR REPLACE FUNCTION tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max integer, at timestamp with time zone, lease timestamp with time zone, ordered_max integer, deferred_until timestamp with time zone, plain boolean) RETURNS TABLE(endpoints text, deliveries text, bodies text, deferred integer, active text, next text, resting integer, resumes_at double precision) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_sort TO 'off' SET plan_cache_mode TO 'force_generic_plan'; -- body be8de0710dd34ea7cf305e0a382f7e71
 CREATE OR REPLACE FUNCTION tallyhook.compare(v jsonb, plain jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 432cde8c8b0747111a638820b996803e
 CREATE OR REPLACE FUNCTION tallyhook.database_identity(OUT system text, OUT oid text, OUT timeline text, OUT "table" text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'pg_temp'; -- body 386dfe3a51cb7038b11aa59bb7af9785
 CREATE OR REPLACE FUNCTION tallyhook.day_begin(day date, time_zone text) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 110ecc8cc5a3facb798706a8f904b02d
@@ -1684,14 +1704,14 @@ CREATE OR REPLACE FUNCTION tallyhook.day_of(at timestamp with time zone, time_zo
 CREATE OR REPLACE FUNCTION tallyhook.decimal_of(v jsonb) RETURNS numeric LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 0db69bd961a94dc40546c528534cf039
 CREATE OR REPLACE FUNCTION tallyhook.decisions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body c0beef6cd08719f47a967ace54ab6a68
 CREATE OR REPLACE FUNCTION tallyhook.delivery_id(event uuid, endpoint text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE; -- body 1b5266eaf16cfb681bfb1b44af9fd737
-CREATE OR REPLACE FUNCTION tallyhook.document_of(e tallyhook.events, shapes jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE; -- body 5c7d4b3f0848c82c295c47e1e42413b4
+CREATE OR REPLACE FUNCTION tallyhook.document_of(e tallyhook.events, shapes jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE; -- body 0b0690f55bd4b53f5ea2e60fc0899257
 CREATE OR REPLACE FUNCTION tallyhook.document_of(body text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE; -- body 65b04c33d7c05b967a78e295f6dfefa6
 CREATE OR REPLACE FUNCTION tallyhook.drift_actions_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body f9f2f8959534ad4a8a1117e957bca163
 CREATE OR REPLACE FUNCTION tallyhook.drifts_to_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC'; -- body 487a2b1b9824fd17c3547e2c9494958d
 CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'pg_temp'; -- body 11500138f5cfda8750c900d5ba9709d0
 CREATE OR REPLACE FUNCTION tallyhook.emit_events(at timestamp with time zone, drafts jsonb, shapes jsonb) RETURNS TABLE(event uuid, number bigint, made integer) LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan'; -- body acefe8e7c4535fb77ba5d264828153d0
 CREATE OR REPLACE FUNCTION tallyhook.epoch_ms(at timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE; -- body d2d90587303118ee24fde3ad50f2248f
-CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events, shape_names text[] DEFAULT NULL::text[]) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body a2115035c67ee66278287159e873158c
+CREATE OR REPLACE FUNCTION tallyhook.event_body(e tallyhook.events) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE; -- body c453fe39041d9e4638ebcc12c19055dc
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone) RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, unsure integer, backdated integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb) LANGUAGE sql STABLE; -- body 12c33d89dbf402ab2e44ca17013bda92
 CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint, evidence bytea) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'pg_temp' SET "TimeZone" TO 'UTC' SET enable_seqscan TO 'off'; -- body 1bf7ddee391621d233eb1dc6cf578b51
 CREATE OR REPLACE FUNCTION tallyhook.is_listed(v jsonb, plains jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT; -- body 922682589ff4caa139158c177f12be4d
@@ -2073,8 +2093,10 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.body_of(tallyhook.events,text[]) to public;
 grant execute on function tallyhook.changed_at(tallyhook.operations) to tallyhook_writer;
 grant execute on function tallyhook.claim_deliveries(jsonb,uuid[],uuid,integer,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.claim_deliveries(jsonb,uuid[],uuid,integer,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,boolean) to tallyhook_writer;
 grant execute on function tallyhook.compare(jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.database_identity() to tallyhook_writer;
 grant execute on function tallyhook.day_begin(date,text) to tallyhook_writer;
@@ -2086,7 +2108,7 @@ grant execute on function tallyhook.document_of(text) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.emit_events(timestamp with time zone,jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.epoch_ms(timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.event_body(tallyhook.events,text[]) to tallyhook_writer;
+grant execute on function tallyhook.event_body(tallyhook.events) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.is_listed(jsonb,jsonb) to tallyhook_writer;
 grant execute on function tallyhook.is_open(text,text) to tallyhook_writer;
@@ -2117,7 +2139,9 @@ grant usage on schema tallyhook to tallyhook_writer;
 grant insert, select, update on tallyhook.accounts to tallyhook_writer;
 grant select on tallyhook.age_buckets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.alerts to tallyhook_writer;
+grant select on tallyhook.applied_migrations to tallyhook_writer;
 grant insert, select on tallyhook.approvals to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.attempt_figures to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.attempt_minutes to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.audit to tallyhook_writer;

@@ -15,8 +15,11 @@ $$;
 -- at a time. Other claims may run beside each other, also those of probes by several daemons, since each of them takes
 -- only what no lease holds when it gets the row. What a person asked for is claimed in spite of a pause: one delivery, the
 -- first that is due.
+--
+-- `plain` leaves out endpoints with a destination or authentication, and what a person asked for in spite of a pause: what
+-- a program of release 0.2.0 could not send.
 create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
-  lease timestamptz, ordered_max int, deferred_until timestamptz)
+  lease timestamptz, ordered_max int, deferred_until timestamptz, plain boolean)
 returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,
   resumes_at float8)
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -50,7 +53,8 @@ begin
       join tallyhook.endpoints p on p.id = 'ep_' || q.endpoint_id
       join tallyhook.endpoint_health h on h.endpoint_id = p.id
       where p.state = 'enabled' and p.deleted_at is null and p.skip_before is null
-        and (h.paused_until is null or h.paused_until <= at or h.probe_requested and q.exclusive)
+        and (h.paused_until is null or h.paused_until <= at or h.probe_requested and q.exclusive and not plain)
+        and (not plain or p.encrypted_destination is null and p.encrypted_auth is null)
         and h.consecutive_failures <= q.failures
         and p.rate_per_s is not distinct from q.rate_per_s
         and (q.rate_per_s is null or h.rate_used_until is not distinct from q.rate_used_until)
@@ -151,7 +155,8 @@ begin
     select a.endpoint_id as uuid, p.id, p.url, case when p.deleted_at is null then p.state else 'deleted' end as state,
       p.ordering = 'subject' as ordered, p.rate_per_s, p.max_in_flight, p.skip_before,
       h.rate_used_until, h.consecutive_failures, h.probe_requested, h.recovered_at,
-      case when h.paused_until > at and not h.probe_requested then h.paused_until end as paused_until
+      not plain or p.encrypted_destination is null and p.encrypted_auth is null as sendable,
+      case when h.paused_until > at and (plain or not h.probe_requested) then h.paused_until end as paused_until
     from (select endpoint_id from (
         select endpoint_id from pending union all select unnest(served)) x limit page_max) a
     join tallyhook.endpoints p on p.id = 'ep_' || a.endpoint_id
@@ -165,7 +170,8 @@ begin
       'consecutiveFailures', e.consecutive_failures, 'skipBefore', tallyhook.epoch_ms(e.skip_before),
       'probe', e.probe_requested, 'recoveredAt', tallyhook.epoch_ms(e.recovered_at),
       'firstDueAt', tallyhook.epoch_ms(f.due_at)))
-      filter (where e.state = 'deleted' or e.skip_before is not null or e.state = 'enabled' and e.paused_until is null)
+      filter (where (e.state = 'deleted' or e.skip_before is not null or e.state = 'enabled' and e.paused_until is null)
+        and e.sendable)
   into next, resumes_at, resting, active
   from page e
   left join lateral (
@@ -174,6 +180,17 @@ begin
     order by d.due_at limit 1) f on e.state = 'enabled' and e.paused_until is null;
   return next;
 end $$;
+--> statement-breakpoint
+-- For programs of release 0.2.0, which read the bodies as an object.
+create or replace function tallyhook.claim_deliveries(quotas jsonb, served uuid[], after uuid, page_max int, at timestamptz,
+  lease timestamptz, ordered_max int, deferred_until timestamptz)
+returns table (endpoints text, deliveries text, bodies text, deferred int, active text, next text, resting int,
+  resumes_at float8)
+language sql as $$
+  select c.endpoints, c.deliveries, (select json_object_agg(b ->> 0, b ->> 1) from json_array_elements(c.bodies::json) b)::text,
+    c.deferred, c.active, c.next, c.resting, c.resumes_at
+  from tallyhook.claim_deliveries(quotas, served, after, page_max, at, lease, ordered_max, deferred_until, true) c
+$$;
 --> statement-breakpoint
 -- Stores the results of sends under the fences of their claims; returns the deliveries that changed. What has ended moves
 -- to `deliveries`, with the attempt that ended it if the whole of it is given. Attempts are always logged: what another
@@ -236,6 +253,8 @@ begin
   end if;
 end $$;
 --> statement-breakpoint
-revoke execute on function tallyhook.epoch_ms, tallyhook.claim_deliveries, tallyhook.store_results from public;
+revoke execute on function tallyhook.epoch_ms, tallyhook.claim_deliveries(jsonb, uuid[], uuid, int, timestamptz, timestamptz, int, timestamptz, boolean),
+  tallyhook.claim_deliveries(jsonb, uuid[], uuid, int, timestamptz, timestamptz, int, timestamptz), tallyhook.store_results from public;
 --> statement-breakpoint
-grant execute on function tallyhook.epoch_ms, tallyhook.claim_deliveries, tallyhook.store_results to tallyhook_writer;
+grant execute on function tallyhook.epoch_ms, tallyhook.claim_deliveries(jsonb, uuid[], uuid, int, timestamptz, timestamptz, int, timestamptz, boolean),
+  tallyhook.claim_deliveries(jsonb, uuid[], uuid, int, timestamptz, timestamptz, int, timestamptz), tallyhook.store_results to tallyhook_writer;

@@ -1,17 +1,13 @@
 -- The body of an event as webhooks and the feed carry it, byte for byte the same at every call: a change of this
--- function must leave the bodies of recorded events as they are. Null without its shape, which is inserted with it:
--- the statement that inserts both gives its names.
+-- function must leave the bodies of recorded events as they are. Null without the names of its members.
 -- In plpgsql, which plans it once in a session, and not in every statement that calls it.
-create or replace function tallyhook.event_body(e tallyhook.events, shape_names text[] default null) returns text
+create or replace function tallyhook.body_of(e tallyhook.events, names text[]) returns text
 language plpgsql stable parallel safe as $$
 begin return (
   select '{"id":"evt_' || e.id || '","type":"' || e.type || '","timestamp":"'
     || to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","data":{' || (
       select coalesce(m.members || ',', '')
-      from (
-        select shape_names as names where shape_names is not null
-        union all
-        (select s.names from tallyhook.event_shapes s where shape_names is null and s.id = e.shape limit 1)) s
+      from (select names where names is not null) s
       cross join lateral (
         select string_agg(to_json(v.name)::text || ':' || case v.line when '$'
           then to_json(substr(e.subject, strpos(e.subject, ':') + 1))::text
@@ -19,6 +15,12 @@ begin return (
         from unnest(s.names, string_to_array(e.data, chr(10))) with ordinality as v(name, line, n)
       ) m
     ) || '"subject_seq":' || e.subject_seq || '}}');
+end $$;
+--> statement-breakpoint
+-- Of a recorded event. Null without its shape, which is inserted with it. Roles that may read events may be granted it:
+-- it calls only what every role may call.
+create or replace function tallyhook.event_body(e tallyhook.events) returns text language plpgsql stable parallel safe as $$
+begin return tallyhook.body_of(e, (select s.names from tallyhook.event_shapes s where s.id = e.shape limit 1));
 end $$;
 --> statement-breakpoint
 -- Removes the bodies of events; returns those that had one. What is left of `data` is when it was removed and the hash of
@@ -243,8 +245,9 @@ end $$;
 create or replace function tallyhook.document_of(e tallyhook.events, shapes jsonb) returns jsonb
 language plpgsql stable as $$
 begin
-  return tallyhook.document_of(tallyhook.event_body(e, (
-    select n.names from jsonb_to_recordset(shapes) as n(id bigint, names text[]) where n.id = e.shape limit 1)));
+  return tallyhook.document_of(tallyhook.body_of(e, coalesce(
+    (select n.names from jsonb_to_recordset(shapes) as n(id bigint, names text[]) where n.id = e.shape limit 1),
+    (select s.names from tallyhook.event_shapes s where s.id = e.shape limit 1))));
 end $$;
 --> statement-breakpoint
 -- Whether the filter of an endpoint lets a recorded event pass; one that cannot be decided passes.

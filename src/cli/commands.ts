@@ -12,7 +12,7 @@ import { addPeriods } from './decisions/periods.ts';
 import { addQuarantine } from './decisions/quarantine.ts';
 import { addDaemonExports, EXAMPLES } from './export/operations.ts';
 import { addImport } from './import/commands.ts';
-import { exit, toWhole, withExamples, withPeriod, withRemote } from './options.ts';
+import { exit, toWhole, withExamples, withKey, withPeriod, withRemote } from './options.ts';
 import { addRequests } from './requests.ts';
 import { addWatches } from './watches.ts';
 
@@ -129,6 +129,28 @@ function addInstallation(program: Command): void {
         : (await import('./doctor/doctor.ts')).runDoctor(options),
     ),
   );
+
+  const compare = 'UPSTREAM_BASE_URL=https://new.example … npx tallyhook service move --dry-run';
+  const service = program
+    .command('service')
+    .description('the service that the database belongs to');
+  withExamples(service, compare);
+  const move = withKey(service.command('move'), 'key with the scope decide')
+    .description(
+      'let the database belong to another address or client of the same service: two owners ' +
+        'confirm it, and wallets and tokens are compared',
+    )
+    .option('--dry-run', 'only compare the service of the environment with the ledger')
+    .option('--reason <reason>', 'propose it, with a reason that is stored')
+    .option('--approve', 'approve what another owner proposed; no daemon may be running')
+    .option('--limit <n>', 'wallets and tokens that are compared', toWhole, 1_000)
+    .option('--json', 'print JSON');
+  withExamples(
+    move,
+    compare,
+    'TALLYHOOK_KEY=… npx tallyhook service move --reason "the provider moves to new.example"',
+    'TALLYHOOK_KEY=… npx tallyhook service move --approve',
+  ).action(async (options) => exit((await import('./service.ts')).runMove(options)));
 
   withExamples(
     program

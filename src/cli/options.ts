@@ -15,12 +15,18 @@ export function withExamples(command: Command, ...examples: string[]): Command {
 }
 
 export function withRemote(command: Command, key: string): Command {
-  return command
-    .addOption(
+  return withKey(
+    command.addOption(
       new Option('--url <url>', 'address of the daemon')
         .env('TALLYHOOK_URL')
         .default('http://127.0.0.1:8080'),
-    )
+    ),
+    key,
+  );
+}
+
+export function withKey(command: Command, key: string): Command {
+  return command
     .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'))
     .addOption(
       new Option('--key-file <file>', 'the file that has it, instead')

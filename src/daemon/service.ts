@@ -92,7 +92,8 @@ export async function checkService(db: Db, service: Service, clock: Clock): Prom
   throw new Failure(
     'bad_setting',
     `this database belongs to another service (${stored}), not to ${service.identity}; ` +
-      'use one database or DATA_DIR per service',
+      'use one database or DATA_DIR per service; if it is the same one at another address, ' +
+      'run npx tallyhook service move',
   );
 }
 

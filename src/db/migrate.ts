@@ -1,7 +1,12 @@
 /**
- * Applies the migrations of the folder `drizzle` in one transaction under one lock, so that several
- * daemons may start at once. An edited file and a database newer than the program are refused;
- * drizzle's own migrator does not detect either.
+ * Applies the migrations of the folder `drizzle` in transactions under one lock, so that several
+ * daemons may start at once. An edited file is refused; drizzle's own migrator does not detect it.
+ *
+ * The line `-- compatible from 0002_rights` of a migration says that programs work with it that
+ * know none newer than that one: they run on while and after it is applied. Without such a line
+ * only programs that know the migration work with the database; others refuse it. A compatible
+ * migration is a transaction of its own, so that it holds the lock of no table while it waits for
+ * that of another one, as the statements of daemons do.
  *
  * A file whose first line is `-- in steps` changes a large table while writes go on. Each of its
  * statements runs by itself outside of a transaction, such as `create index concurrently if not
@@ -18,7 +23,7 @@ import { join } from 'node:path';
 import { pause } from '../kernel/clock.ts';
 import { assert, Failure, must } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
-import { ensureRoles } from './access/roles.ts';
+import { ensureRoles, WRITER } from './access/roles.ts';
 import { connect, type Db, type Queryable, type Sql } from './connect.ts';
 import { parseConnection } from './connection/settings.ts';
 import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
@@ -26,8 +31,9 @@ import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 const FOLDER = join(import.meta.dirname, '../../drizzle');
 /** The key of the advisory lock; arbitrary. */
 const LOCK = 7240124;
-/** Statements of running daemons queue behind a wait for a lock. */
-const LOCK_TIMEOUT = '500ms';
+/** Statements of daemons queue behind a wait for a lock; so it ends soon, and is repeated. */
+const LOCK_TIMEOUT = '100ms';
+const LOCKED_PAUSE_MS = { first: 200, longest: 5_000 };
 /** How long a backup, a report or another migrating program may hold a lock. */
 const LOCKED_LIMIT_MS = 120_000;
 const MIGRATING_POLL_MS = 200;
@@ -55,14 +61,19 @@ interface Migration {
   statements: string[];
   hash: string;
   inSteps: boolean;
+  /** The newest migration that a program knows which works with this one. */
+  compatibleFrom: number;
 }
 
+const COMPATIBLE = /^-- compatible from (\w+)$/m;
 const IN_STEPS = '-- in steps\n';
 const REPEATABLE = 'in steps an index needs `concurrently if not exists`';
 const NEW_INDEX = /create (?:unique )?index\b(?: concurrently if not exists (\w+))?/i;
 
 /** The definitions, as the last migration; their hash is the number of the one before. */
-const DEFINITIONS = { idx: -1, tag: 'definitions/*', inSteps: false };
+const DEFINITIONS = { idx: -1, tag: 'definitions/*', inSteps: false, compatibleFrom: -1 };
+/** The newest migration of release 0.2.0, which refuses what else is in `tallyhook.migrations`. */
+const NEWEST_OF_0_2_0 = 2;
 const BREAKPOINT = '--> statement-breakpoint';
 
 /** The migrations in their order, and the definitions. */
@@ -77,7 +88,12 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
       const inSteps = text.startsWith(IN_STEPS);
       const isRepeatable = (step: string) => !NEW_INDEX.test(step) || indexOf(step) !== undefined;
       assert(!inSteps || statements.every(isRepeatable), `${tag}: ${REPEATABLE}`);
-      return { idx, tag, statements, hash: sha256Hex(text), inSteps };
+      const from = COMPATIBLE.exec(text)?.[1] ?? tag;
+      const compatibleFrom = must(
+        journal.entries.find((entry) => entry.tag === from),
+        `${tag}: the migration ${from}`,
+      ).idx;
+      return { idx, tag, statements, hash: sha256Hex(text), inSteps, compatibleFrom };
     }),
   );
   const files = globSync('definitions/*.sql', { cwd: folder }).sort();
@@ -129,7 +145,7 @@ async function applyMissing(url: string, migrations: Migration[]): Promise<strin
   try {
     await checkText(db);
     const applied: string[] = [];
-    for (const part of partsOf(migrations)) {
+    for (const part of partsOf(migrations, (await listApplied(db.sql)).length === 0)) {
       const [first] = part;
       const apply = () =>
         first?.inSteps
@@ -143,25 +159,30 @@ async function applyMissing(url: string, migrations: Migration[]): Promise<strin
   }
 }
 
-/** Neighbours that share a transaction, and each one that runs in steps by itself. */
-function partsOf(migrations: readonly Migration[]): Migration[][] {
+/**
+ * Neighbours that share a transaction, and by itself each that runs in steps or is compatible. On
+ * an empty database no program works.
+ */
+function partsOf(migrations: readonly Migration[], isEmpty: boolean): Migration[][] {
   const parts: Migration[][] = [];
+  const isAlone = ({ idx, inSteps, compatibleFrom }: Migration) =>
+    inSteps || (!isEmpty && compatibleFrom < idx);
   for (const migration of migrations) {
     const last = parts.at(-1);
-    if (!last || migration.inSteps || last[0]?.inSteps) parts.push([migration]);
+    if (!last || isAlone(migration) || last.some(isAlone)) parts.push([migration]);
     else last.push(migration);
   }
   return parts;
 }
 
 async function whenUnlocked<T>(work: () => Promise<T>): Promise<T> {
-  for (let lockedMs = 500, waitedMs = 0; ; ) {
+  for (let lockedMs = LOCKED_PAUSE_MS.first, waitedMs = 0; ; ) {
     try {
       return await work();
     } catch (error) {
       if ((error !== LOCKED && error !== MIGRATING) || waitedMs >= LOCKED_LIMIT_MS) throw error;
-      if (error === LOCKED) lockedMs *= 2;
       const pauseMs = error === LOCKED ? lockedMs : MIGRATING_POLL_MS;
+      if (error === LOCKED) lockedMs = Math.min(2 * lockedMs, LOCKED_PAUSE_MS.longest);
       await pause(pauseMs);
       waitedMs += pauseMs;
     }
@@ -175,9 +196,7 @@ function applyInTransaction(db: Db, part: Migration[], known: Migration[]): Prom
     await refuseUnless(sql`select pg_try_advisory_xact_lock(${LOCK}) as free`);
     await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
     await sql`create schema if not exists tallyhook`;
-    await sql`create table if not exists tallyhook.migrations (
-      idx int primary key, tag text not null, hash text not null,
-      applied_at timestamptz not null default now())`;
+    await makeTables(sql);
     const missing = await missingOf(sql, part, known);
     for (const migration of missing) {
       for (const statement of migration.statements) await sql.unsafe(statement);
@@ -187,6 +206,30 @@ function applyInTransaction(db: Db, part: Migration[], known: Migration[]): Prom
   };
   // `begin` would retry at once what a lock ended.
   return db.begin(({ sql }) => apply(sql).catch(throwLocked), { deadlineMs: TRANSACTION_MS });
+}
+
+/**
+ * A database of release 0.2.0 has only the first of these tables. That release refuses what it does
+ * not know in it, so it gets what the release has to refuse.
+ */
+async function makeTables(sql: Sql): Promise<void> {
+  await sql`create table if not exists tallyhook.migrations (
+    idx int primary key, tag text not null, hash text not null,
+    applied_at timestamptz not null default now())`;
+  if (await hasTable(sql, 'applied_migrations')) return;
+  await sql`create table tallyhook.applied_migrations (
+    idx int primary key, tag text not null, hash text not null, compatible_from int not null,
+    applied_at timestamptz not null default now())`;
+  await sql`grant select on tallyhook.applied_migrations to ${sql(WRITER)}`;
+  await sql`
+    insert into tallyhook.applied_migrations (idx, tag, hash, compatible_from, applied_at)
+    select idx, tag, hash, idx, applied_at from tallyhook.migrations`;
+}
+
+async function hasTable(sql: Sql, name: 'migrations' | 'applied_migrations'): Promise<boolean> {
+  const [row] = await sql<{ exists: boolean }[]>`
+    select to_regclass(${`tallyhook.${name}`}) is not null as exists`;
+  return row?.exists ?? false;
 }
 
 /** @throws LOCKED, MIGRATING */
@@ -240,9 +283,7 @@ export async function missingMigrations(url: string, folder = FOLDER): Promise<s
   const migrations = await readMigrations(folder);
   const db = connect({ url, max: 1, name: 'tallyhook migrate' });
   try {
-    const [table] = await db.sql<{ exists: boolean }[]>`
-      select to_regclass('tallyhook.migrations') is not null as exists`;
-    const missing = table?.exists ? await missingOf(db.sql, migrations, migrations) : migrations;
+    const missing = await missingOf(db.sql, migrations, migrations);
     return missing.map(({ tag }) => tag);
   } catch (error) {
     throw explained(error, url, 'read the tables of Tallyhook');
@@ -251,35 +292,50 @@ export async function missingMigrations(url: string, folder = FOLDER): Promise<s
   }
 }
 
-interface Applied {
-  idx: number;
-  tag: string;
-  hash: string;
-}
+interface Applied extends Pick<Migration, 'idx' | 'tag' | 'hash' | 'compatibleFrom'> {}
 
+/** None of an empty database. */
 async function listApplied(sql: Sql): Promise<Applied[]> {
-  return sql<Applied[]>`select idx, tag, hash from tallyhook.migrations order by idx`;
+  if (await hasTable(sql, 'applied_migrations'))
+    return sql<Applied[]>`
+      select idx, tag, hash, compatible_from from tallyhook.applied_migrations order by idx`;
+  if (!(await hasTable(sql, 'migrations'))) return [];
+  return sql<Applied[]>`
+    select idx, tag, hash, idx as compatible_from from tallyhook.migrations order by idx`;
 }
 
 async function missingOf(sql: Sql, of: Migration[], known: Migration[]): Promise<Migration[]> {
   const applied = await listApplied(sql);
   for (const row of applied) refuseMismatch(row, known);
-  return of.filter((m) => !applied.some(({ idx, hash }) => idx === m.idx && hash === m.hash));
+  return of.filter((m) => !applied.some((row) => isApplied(m, row)));
 }
 
-async function insertApplied(sql: Sql, { idx, tag, hash }: Migration): Promise<void> {
+/** Newer definitions are compatible if the migration is that they were made with. */
+function isApplied(migration: Migration, row: Applied): boolean {
+  if (migration.idx !== row.idx) return false;
+  if (migration.idx === DEFINITIONS.idx) return Number(row.hash) >= Number(migration.hash);
+  return migration.hash === row.hash;
+}
+
+async function insertApplied(sql: Sql, migration: Migration): Promise<void> {
+  const { idx, tag, hash, compatibleFrom } = migration;
   await sql`
-    insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})
+    insert into tallyhook.applied_migrations (idx, tag, hash, compatible_from)
+    values (${idx}, ${tag}, ${hash}, ${compatibleFrom})
     on conflict (idx) do update set hash = excluded.hash, applied_at = now()`;
+  const isDefinitions = idx === DEFINITIONS.idx;
+  if (idx <= NEWEST_OF_0_2_0 || compatibleFrom > NEWEST_OF_0_2_0)
+    await sql`
+      insert into tallyhook.migrations (idx, tag, hash)
+      values (${idx}, ${tag}, ${isDefinitions ? String(NEWEST_OF_0_2_0) : hash})
+      on conflict (idx) do nothing`;
 }
 
 function refuseMismatch(row: Applied, known: Migration[]): void {
   const own = known.find((m) => m.idx === row.idx);
   if (!own) {
-    throw new Failure(
-      'bad_setting',
-      `the database is newer than this program (it has ${row.tag}); run a newer program`,
-    );
+    if (isCompatible(row, known)) return;
+    throw new Failure('bad_setting', newerText(row.tag));
   }
   if (own.hash !== row.hash && own.idx !== DEFINITIONS.idx) {
     throw new Failure(
@@ -289,15 +345,30 @@ function refuseMismatch(row: Applied, known: Migration[]): void {
   }
 }
 
-/** Whether the database has the migrations of this program, lacks some, or has others. */
-export async function compareSchema(
+function isCompatible(row: Applied, known: readonly Pick<Migration, 'idx'>[]): boolean {
+  return known.some(({ idx }) => idx >= row.compatibleFrom);
+}
+
+function newerText(tag: string): string {
+  const newer = `the database is newer than this program: ${tag} does not work with it`;
+  return `${newer}; run a newer program`;
+}
+
+/**
+ * Why this program cannot work with the database: that lacks a migration, or has a newer one that
+ * is not compatible. Null when it can.
+ */
+export async function findMismatch(
   sql: Sql,
-  migrations: readonly { idx: number }[],
-): Promise<'same' | 'older' | 'newer'> {
-  const applied = new Set((await listApplied(sql)).map(({ idx }) => idx));
+  migrations: readonly Pick<Migration, 'idx'>[],
+): Promise<string | null> {
+  const rows = await listApplied(sql);
   const known = new Set(migrations.map(({ idx }) => idx));
-  if (!applied.isSubsetOf(known)) return 'newer';
-  return known.isSubsetOf(applied) ? 'same' : 'older';
+  const newer = rows.find((row) => !known.has(row.idx) && !isCompatible(row, migrations));
+  if (newer) return newerText(newer.tag);
+  return known.isSubsetOf(new Set(rows.map(({ idx }) => idx)))
+    ? null
+    : 'migrations are missing; run `npx tallyhook migrate`';
 }
 
 /**

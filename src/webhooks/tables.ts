@@ -181,8 +181,8 @@ export const attempts = tallyhook.table(
  * The attempts of an endpoint, or of all, that began in one minute for events of a type; of the
  * last month.
  */
-export const attemptMinutes = tallyhook.table(
-  'attempt_minutes',
+export const attemptFigures = tallyhook.table(
+  'attempt_figures',
   {
     /** Empty: of all endpoints. */
     endpointId: text('endpoint_id').notNull(),
@@ -198,8 +198,22 @@ export const attemptMinutes = tallyhook.table(
   },
   (t) => [
     primaryKey({ columns: [t.endpointId, t.at, t.eventType] }),
-    index('attempt_minutes_by_time').on(t.at),
+    index('attempt_figures_by_time').on(t.at),
   ],
+);
+
+/** What release 0.2.0 has instead, and may write beside this program. No longer read. */
+export const attemptMinutes = tallyhook.table(
+  'attempt_minutes',
+  {
+    endpointId: text('endpoint_id').notNull(),
+    at: instant().notNull(),
+    delivered: integer().notNull(),
+    failed: integer().notNull(),
+    durationMs: bigint('duration_ms', { mode: 'bigint' }).notNull(),
+    slowestMs: integer('slowest_ms').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.endpointId, t.at] }), index('attempt_minutes_by_time').on(t.at)],
 );
 
 /** Requests to send the events of a time again, worked through in the order of the events. */

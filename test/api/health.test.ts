@@ -74,11 +74,33 @@ describe('Health', () => {
       ...deps,
       migrations: [
         ...deps.migrations,
-        { idx: 99, tag: '0099', statements: [], hash: '', inSteps: false },
+        { idx: 99, tag: '0099', statements: [], hash: '', inSteps: false, compatibleFrom: 99 },
       ],
     }));
     const { status, body } = await behind.call('GET', '/readyz', withoutKey);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'migrations' });
+  });
+
+  it('A daemon stays ready on a newer database while that is compatible with its program', async () => {
+    const { owner } = api.database;
+    const ready = async (compatibleFrom: number) => {
+      await owner.sql`
+        insert into tallyhook.applied_migrations (idx, tag, hash, compatible_from)
+        values (99, '0099_later', 'h', ${compatibleFrom})
+        on conflict (idx) do update set compatible_from = ${compatibleFrom}`;
+      const former = await openApi(api.database.db, (deps) => deps);
+      const { status, body } = await former.call('GET', '/readyz', withoutKey);
+      return { status, detail: body.detail };
+    };
+    try {
+      expect(await ready(0)).toMatchObject({ status: 200 });
+      expect(await ready(99)).toEqual({
+        status: 503,
+        detail: expect.stringContaining('0099_later does not work with it'),
+      });
+    } finally {
+      await owner.sql`delete from tallyhook.applied_migrations where idx = 99`;
+    }
   });
 
   it('Without its database a daemon is not ready and answers 503', async () => {

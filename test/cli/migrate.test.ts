@@ -41,12 +41,16 @@ async function olderDatabase(): Promise<string> {
   return url;
 }
 
-/** A database in which the migration of a later program is applied. */
-async function newerDatabase(): Promise<string> {
+/**
+ * A database in which the migration of a later program is applied.
+ * @param compatibleFrom the number of the newest migration of programs that work with it
+ */
+async function newerDatabase(compatibleFrom = 99): Promise<string> {
   const url = await databases.make();
   await migrate(url);
   const db = connect({ url, max: 1 });
-  await db.sql`insert into tallyhook.migrations (idx, tag, hash) values (99, '0099_later', 'h')`;
+  await db.sql`insert into tallyhook.applied_migrations (idx, tag, hash, compatible_from)
+    values (99, '0099_later', 'h', ${compatibleFrom})`;
   await db.end();
   return url;
 }
@@ -95,9 +99,20 @@ describe('A program that is older than the database', () => {
     const { code, out, err } = await run(url, ...args);
     expect([code, `${out}${err}`]).toEqual([
       1,
-      'the database is newer than this program (it has 0099_later); run a newer program\n',
+      'the database is newer than this program: 0099_later does not work with it; ' +
+        'run a newer program\n',
     ]);
   });
+});
+
+it('A program works with a newer database that is compatible with it, and migrates nothing', async () => {
+  const url = await newerDatabase(2);
+  expect(await run(url, 'migrate')).toMatchObject({
+    code: 0,
+    out: 'The database is up to date.\n',
+  });
+  const { code, err } = await run(url, 'keys', 'list');
+  expect(code, err).toBe(0);
 });
 
 describe('A program that is newer than the database', () => {

@@ -119,12 +119,12 @@ describe('Housekeeping', () => {
   it('deletes the minutes of plots after the longest range of a plot', async () => {
     for (const days of [32, 30]) {
       await sql`insert into tallyhook.poll_minutes values (${daysAgo(days)}, 1, 1, null, null)`;
-      await sql`insert into tallyhook.attempt_minutes
+      await sql`insert into tallyhook.attempt_figures
         (endpoint_id, at, event_type, delivered, failed, duration_ms, slowest_ms, latencies)
         values (${`ep_${days}`}, ${daysAgo(days)}, '', 1, 1, 1, 1, '{}')`;
     }
     await keepHouse();
-    expect(await names('attempt_minutes', 'endpoint_id')).toEqual(['ep_30']);
+    expect(await names('attempt_figures', 'endpoint_id')).toEqual(['ep_30']);
     expect(await names('poll_minutes', 'requests')).toEqual(['1']);
   });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { FINANCE, WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { compareSchema, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
+import { findMismatch, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
 import { useFolder } from '../harness/folder.ts';
 import { until } from '../harness/until.ts';
 import { over, useEmptyDatabases } from './empty-database.ts';
@@ -66,11 +66,11 @@ describe('Migrating', () => {
     expect(await migrate(migrated)).toEqual([]);
     expect(await missingMigrations(migrated)).toEqual([]);
     const known = await readMigrations();
-    const compared = (migrations: typeof known) =>
-      over(migrated, ({ sql }) => compareSchema(sql, migrations));
-    expect(await compared(known)).toBe('same');
-    expect(await compared(known.slice(1))).toBe('newer');
-    expect(await compared([...known, { ...known[0], idx: 99 } as (typeof known)[0]])).toBe('older');
+    const mismatch = (migrations: { idx: number }[]) =>
+      over(migrated, ({ sql }) => findMismatch(sql, migrations));
+    expect(await mismatch(known)).toBe(null);
+    expect(await mismatch(known.slice(0, 2))).toContain('0002_rights does not work with it');
+    expect(await mismatch([...known, { idx: 99 }])).toContain('migrations are missing');
   });
 
   it('with an error applies none of the migrations', async () => {
@@ -190,9 +190,68 @@ describe('Migrating', () => {
   it('makes functions and views after an interruption between the migration and them', async () => {
     const url = await databases.make();
     await migrate(url);
-    await over(url, ({ sql }) => sql`update tallyhook.migrations set hash = '1' where idx = -1`);
+    await over(
+      url,
+      ({ sql }) => sql`update tallyhook.applied_migrations set hash = '1' where idx = -1`,
+    );
     expect(await missingMigrations(url)).toEqual([DEFINITIONS]);
     expect(await migrate(url)).toEqual([DEFINITIONS]);
+  });
+
+  it('tells programs of release 0.2.0 what they have to refuse, and nothing else', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    const known = () =>
+      over(url, ({ sql }) => sql`select idx, hash from tallyhook.migrations order by idx`);
+    const [definitions, ...others] = await known();
+    expect(definitions).toEqual({ idx: -1, hash: '2' });
+    expect(others.map(({ idx }) => idx)).toEqual([0, 1, 2]);
+    await copyOf(async (copy) => {
+      await addMigration(copy, '0900_added', '-- compatible from 0002_rights\nselect 1');
+      await addMigration(copy, '0901_contracted', '-- compatible from 0900_added\nselect 1');
+      await migrate(url, copy);
+      expect((await known()).length).toBe(5);
+      const added = { idx: (await readMigrations(copy)).at(-3)?.idx ?? 0 };
+      const mismatch = (newest: { idx: number }) =>
+        over(url, ({ sql }) => findMismatch(sql, [newest]));
+      expect(await mismatch(added)).toBe(null);
+      expect(await mismatch({ idx: 2 })).toContain('0901_contracted');
+    });
+  });
+
+  it('names a compatible migration that is none', async () => {
+    await copyOf(async (copy) => {
+      await addMigration(copy, '0900_x', '-- compatible from 0899_none\nselect 1');
+      await expect(readMigrations(copy)).rejects.toThrow('0900_x: the migration 0899_none');
+    });
+  });
+
+  it('changes one table after the other, and holds the lock of none while it waits for another', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    await copyOf(async (copy) => {
+      const compatible = '-- compatible from 0002_rights\n';
+      for (const [tag, table] of [
+        ['0900_feed', 'feed'],
+        ['0901_keys', 'keys'],
+      ])
+        await addMigration(
+          copy,
+          `${tag}`,
+          `${compatible}alter table tallyhook.${table} add column more int`,
+        );
+      const app = connect({ url, max: 2 });
+      let migrating: Promise<string[]> | undefined;
+      await app.begin(async ({ sql }) => {
+        await sql`lock table tallyhook.keys in access share mode`;
+        migrating = migrate(url, copy);
+        await until(() => someoneWaits(app), { everyMs: 2 });
+        await app.sql`insert into tallyhook.feed values ('written', 1)`;
+        expect(await missingMigrations(url, copy)).toEqual(['0901_keys', DEFINITIONS]);
+      });
+      expect(await migrating).toEqual(['0900_feed', '0901_keys', DEFINITIONS]);
+      await app.end();
+    });
   });
 
   it('works with a login that may not create databases', async () => {
@@ -225,15 +284,14 @@ describe('Migrating', () => {
     await over(
       migrated,
       ({ sql }) =>
-        sql`insert into tallyhook.migrations (idx, tag, hash) values (99, '0099_x', 'h')`,
+        sql`insert into tallyhook.applied_migrations (idx, tag, hash, compatible_from)
+          values (99, '0099_x', 'h', 98)`,
     );
     for (const act of [migrate, missingMigrations])
       await expect(act(migrated)).rejects.toMatchObject({
         code: 'bad_setting',
         message: expect.stringContaining('newer'),
       });
-    const known = await readMigrations();
-    expect(await over(migrated, ({ sql }) => compareSchema(sql, known))).toBe('newer');
   });
 });
 

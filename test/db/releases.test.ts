@@ -66,6 +66,13 @@ it('Definitions that changed since the last release come with a migration', asyn
   if (now.length === then.length) expect(now.at(-1)).toEqual(then.at(-1));
 });
 
+it('Programs of the last release work with every migration since', async () => {
+  const then = await readMigrations(join(import.meta.dirname, FOLDERS.at(-1) ?? '', 'drizzle'));
+  const newest = Math.max(...then.map(({ idx }) => idx));
+  const others = (await readMigrations()).filter(({ compatibleFrom: from }) => from > newest);
+  expect(others.map(({ tag }) => tag)).toEqual([]);
+});
+
 describe.each([PRESENT, ...FOLDERS.map((folder) => basename(folder))])(
   'The database of %s',
   (name) => {

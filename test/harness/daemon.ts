@@ -124,19 +124,20 @@ export function environmentOf(database: string, service: string): Record<string,
 /**
  * Starts a daemon with exactly this environment. @throws Error with its output when it does not
  * start
- * @param flags of Node; those of `npm start` by default
+ * @param how.flags of Node; those of `npm start` by default
+ * @param how.root of another version of the program
  */
 export async function spawnDaemon(
   env: Record<string, string>,
   settings: object,
-  flags: readonly string[] = V8_FLAGS,
+  { flags = V8_FLAGS, root = ROOT }: { flags?: readonly string[]; root?: string } = {},
 ): Promise<DaemonProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-daemon-'));
   const file = join(folder, 'settings.yaml');
   await writeFile(file, stringify(settings));
   const started = performance.now();
   const child = spawn(process.execPath, [...flags, 'src/main.ts'], {
-    cwd: ROOT,
+    cwd: root,
     env: { ...ENV, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -12,7 +12,7 @@ it('One deletion of minutes is bounded, also of one minute with many event types
   const { db } = rig.database;
   const now = rig.clock.now();
   await db.sql`
-    insert into tallyhook.attempt_minutes (endpoint_id, at, event_type, delivered, failed,
+    insert into tallyhook.attempt_figures (endpoint_id, at, event_type, delivered, failed,
       duration_ms, slowest_ms, latencies)
     select '', ${isoText(now - 60_000)}::timestamptz, 'type.' || n, 1, 0, 1, 1, '{1}'
     from generate_series(1, ${DELETED_MAX + 2}) n`;

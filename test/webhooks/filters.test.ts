@@ -307,7 +307,7 @@ describe('An endpoint', () => {
         await rig.emitIn(tx, ...drafts);
         const rows = await tx.sql<{ calls: number }[]>`
         select calls::int from pg_stat_xact_user_functions
-        where schemaname = 'tallyhook' and funcname = 'event_body'`;
+        where schemaname = 'tallyhook' and funcname = 'body_of'`;
         return rows[0]?.calls ?? 0;
       });
     const changed = { ...walletEvent(), type: 'wallet.balance_changed' } as never;

@@ -98,7 +98,10 @@ const TIMEOUT_MS = 600_000;
 type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
 
 /** @throws Failure `bad_setting` for a file that cannot be read */
-async function keyOf({ key, keyFile }: Remote): Promise<string | undefined> {
+export async function keyOf({
+  key,
+  keyFile,
+}: Pick<Remote, 'key' | 'keyFile'>): Promise<string | undefined> {
   if (keyFile === undefined) return key;
   const { readSecret } = await import('../../daemon/daemon.ts');
   return readSecret('TALLYHOOK_KEY_FILE', keyFile);

@@ -176,7 +176,7 @@ export async function claimDeliveries({ sql }: Queryable, request: ClaimRequest)
     from tallyhook.claim_deliveries(${asJson(quotas.map(quotaRow).sort(byId))}::jsonb,
       ${served ? served.map(uuidOf) : null}::uuid[], ${after === '' ? FIRST_UUID : uuidOf(after)},
       ${served ? served.length + 1 : limit}, ${isoText(now)}, ${isoText(leaseUntil)},
-      ${ORDERED_SCAN_MAX}, ${isoText(now + DEFER_MS)})`;
+      ${ORDERED_SCAN_MAX}, ${isoText(now + DEFER_MS)}, false)`;
   const { active = null, deferred = 0, next = '', resting = 0, resumesAt = null } = rows[0] ?? {};
   const jobs = rows[0]?.deliveries ? jobsOf(rows[0], leaseUntil) : [];
   return { jobs, deferred, active: listIn<ActiveEndpoint>(active), next, resting, resumesAt };

@@ -52,7 +52,7 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
           sum(duration_ms) as duration_ms, max(duration_ms) as slowest_ms
         from made group by 1, 2, 3, 4
       )
-      insert into tallyhook.attempt_minutes as m
+      insert into tallyhook.attempt_figures as m
         (endpoint_id, at, event_type, delivered, failed, duration_ms, slowest_ms, latencies)
       select coalesce(endpoint_id, ${ALL_ENDPOINTS}), minute, event_type, sum(delivered),
         sum(n) - sum(delivered), sum(duration_ms), max(slowest_ms), ${histogramOf(tx)}
@@ -69,7 +69,7 @@ export function countAttemptMinutes(db: Db, now: Instant): Promise<boolean> {
 /** The newest minute that was counted, and one that is not after the first attempts after it. */
 async function findUncounted({ sql }: Queryable, now: Instant) {
   const [counted] = await sql<{ newest: Instant | null }[]>`
-    select max(at) as newest from tallyhook.attempt_minutes`;
+    select max(at) as newest from tallyhook.attempt_figures`;
   const newest = counted?.newest ?? null;
   const since = Math.max(now - KEPT_MS, newest === null ? 0 : newest + MINUTE_MS);
   const [found] = await sql<{ attempt: Instant | null; delivery: string | null }[]>`
@@ -105,7 +105,7 @@ export async function listAttemptActivity(
       sum(delivered)::int as delivered, sum(failed)::int as failed,
       (sum(duration_ms) / sum(delivered + failed))::float8 as mean_ms,
       max(slowest_ms) as slowest_ms
-    from tallyhook.attempt_minutes
+    from tallyhook.attempt_figures
     where endpoint_id = ${endpointId} and at >= ${from}
     group by 1 order by 1`;
 }
@@ -113,8 +113,8 @@ export async function listAttemptActivity(
 /** Deletes some minutes before; returns how many. */
 export async function deleteAttemptMinutes({ sql }: Queryable, before: Instant): Promise<number> {
   const deleted = await sql`
-    delete from tallyhook.attempt_minutes where (endpoint_id, at, event_type) in (
-      select endpoint_id, at, event_type from tallyhook.attempt_minutes
+    delete from tallyhook.attempt_figures where (endpoint_id, at, event_type) in (
+      select endpoint_id, at, event_type from tallyhook.attempt_figures
       where at < ${isoText(before)} order by at limit ${DELETED_MAX})`;
   return deleted.count;
 }

@@ -126,7 +126,7 @@ function listSums(
     from (
       select date_bin(make_interval(secs => ${seconds}), at, ${from}) as at, event_type, delivered,
         failed, duration_ms, slowest_ms, latencies
-      from tallyhook.attempt_minutes
+      from tallyhook.attempt_figures
       where endpoint_id = ${endpointId} and at >= ${from} and at < ${isoText(until)}
         ${type === undefined ? sql`` : sql`and event_type = ${type}`}) m
     group by grouping sets ((at), (event_type), ())

@@ -21,11 +21,17 @@ interface Line {
 export const ENDS: Record<string, Line> = {
   accounts: { grows: 'a wallet or operator', end: 'kept', churns: true },
   alerts: { grows: 'a condition that an alert is about', end: 'deleted', by: 'the end of it' },
+  applied_migrations: { grows: 'a migration', end: 'bounded' },
   approvals: { grows: 'an approval of a proposal', end: 'kept' },
-  attempt_minutes: {
+  attempt_figures: {
     grows: 'an endpoint, minute and event type with attempts',
     end: 'deleted',
     by: 'housekeeping, 31 days',
+  },
+  attempt_minutes: {
+    grows: 'an endpoint and minute with attempts, by a daemon of release 0.2.0',
+    end: 'deleted',
+    by: 'housekeeping of that daemon; a later release drops the table',
   },
   attempts: { grows: 'an attempt of a delivery', end: 'month' },
   audit: {
@@ -98,7 +104,7 @@ export const ENDS: Record<string, Line> = {
   key_usage: { grows: 'a key and hour with a limit', end: 'deleted', by: 'housekeeping, 2 days' },
   keys: { grows: 'a key; operations and the audit name it', end: 'kept' },
   leases: { grows: 'a kind of leader', end: 'bounded' },
-  migrations: { grows: 'a release', end: 'bounded' },
+  migrations: { grows: 'a migration that release 0.2.0 knows or refuses', end: 'bounded' },
   nft_movements: { grows: 'a movement of a token', end: 'kept' },
   numbered_events: { grows: 'a commit with events', end: 'month' },
   observations: { grows: 'a changed target', end: 'month', churns: true },

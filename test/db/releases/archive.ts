@@ -17,7 +17,7 @@ async function tablesOf({ sql }: Pick<Db, 'sql'>): Promise<Table[]> {
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
       and not a.attisdropped and a.attgenerated = ''
     where c.relnamespace = 'tallyhook'::regnamespace and c.relkind in ('r', 'p')
-      and not c.relispartition and c.relname not in ('migrations', 'clock')
+      and not c.relispartition and c.relname not in ('migrations', 'applied_migrations', 'clock')
     group by c.relname order by c.relname`;
 }
 

@@ -1,7 +1,7 @@
 /**
  * `node test/db/releases/make.ts`, at a release: writes the database of this release, with the
- * migrations that made it, and its catalogue of events to `test/db/releases/<version>`. Commit it;
- * the tests of every later release begin with it.
+ * migrations that made it, its catalogue of events and its program as committed to
+ * `test/db/releases/<version>`. Commit them; the tests of every later release begin with them.
  */
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { catalogue } from '../../../src/api/routes/delivery/events.ts';
 import { connect } from '../../../src/db/connect.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { archive, readFinance } from './archive.ts';
+import { keepProgram } from './program.ts';
 import { makeTraffic } from './traffic.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -30,6 +31,7 @@ try {
   await db.end();
   const types = catalogue().map((each) => JSON.stringify(each));
   await writeFile(join(folder, 'event-types.json'), `[\n${types.join(',\n')}\n]\n`);
+  await keepProgram(version);
   process.stdout.write(`${rows.length} rows in test/db/releases/${version}; commit them\n`);
 } finally {
   await server.close();

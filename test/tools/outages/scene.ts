@@ -177,7 +177,7 @@ async function makeUnit(input: {
     stop: async () => void (await end()?.stop()),
     async start({ env: changes = {}, flags = V8_FLAGS } = {}) {
       try {
-        unit.process = await spawnDaemon({ ...env, ...changes }, settings, flags);
+        unit.process = await spawnDaemon({ ...env, ...changes }, settings, { flags });
       } catch (error) {
         ended.push({ output: () => String(error) });
         throw error;

@@ -1,7 +1,7 @@
 /** Liveness, readiness, metrics and public webhook keys: open without an API key. */
 import { z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../../../db/checks/guards.ts';
-import { compareSchema } from '../../../db/migrate.ts';
+import { findMismatch } from '../../../db/migrate.ts';
 import { monotonicMs, withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
@@ -129,12 +129,9 @@ function readyRoles({ roles, delivery }: HealthDeps): Omit<Row<typeof readiness>
 
 /** @throws Failure `not_ready` with the check that failed */
 async function checkReady(db: ApiDeps['db'], migrations: ApiDeps['migrations']): Promise<void> {
-  const schema = await withinDeadline(compareSchema(db.sql, migrations));
-  if (schema === undefined) throw notReady('database', 'the database does not respond');
-  if (schema === 'older')
-    throw notReady('migrations', 'migrations are missing; run `npx tallyhook migrate`');
-  if (schema === 'newer')
-    throw notReady('migrations', 'a newer program has migrated the database; run that one');
+  const mismatch = await withinDeadline(findMismatch(db.sql, migrations));
+  if (mismatch === undefined) throw notReady('database', 'the database does not respond');
+  if (mismatch !== null) throw notReady('migrations', mismatch);
   const missing = await withinDeadline(findMissingGuards(db));
   if (missing === undefined) throw notReady('database', 'the database does not respond');
   if (missing.length > 0) throw notReady('guards', `missing or disabled: ${missing.join(', ')}`);

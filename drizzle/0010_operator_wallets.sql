@@ -1,3 +1,4 @@
+-- compatible from 0002_rights
 -- A probable cause more: the wallet pays the gives of an operator whose wallet no setting names.
 ALTER TABLE "tallyhook"."drifts" ADD COLUMN "operator" jsonb;--> statement-breakpoint
 alter table tallyhook.drifts drop constraint drifts_cause_known,
