@@ -26,7 +26,7 @@ import {
   STUCK,
 } from '../../reconciler/reconciler.ts';
 import { listSummaries, RECONCILIATION, type Reports } from '../../reports/reports.ts';
-import { SERVICE_STATES } from '../../resources/admin/status.ts';
+import { SERVICE_STATES } from '../../resources/service.ts';
 import {
   countAttemptMinutes,
   countEndpointStates,

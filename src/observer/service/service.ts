@@ -9,7 +9,7 @@ import { newValues, rowOf } from '../../db/rows.ts';
 import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import type { ServiceState } from '../../resources/admin/status.ts';
+import type { ServiceState } from '../../resources/service.ts';
 import type { Observation, Upstream } from '../../upstream/upstream.ts';
 import { read, readableOf } from '../absence.ts';
 import { serviceState } from '../tables.ts';

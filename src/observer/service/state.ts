@@ -5,8 +5,8 @@
  * of its maintenance status is one voice, and decides alone only while nothing else is read.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { ServiceState } from '../../resources/admin/status.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
+import type { ServiceState } from '../../resources/service.ts';
 
 /** The last time the service was down; it still is while the end is null. */
 interface Outage {

@@ -1,7 +1,7 @@
 /** What happened over time, in steps of equal length, for plots. */
 import { count, instant, list, nullable, number, object, oneOf } from '../fields.ts';
 import { resource } from '../resource.ts';
-import { SERVICE_STATES } from './status.ts';
+import { SERVICE_STATES } from '../service.ts';
 
 const steps = {
   since: instant(),

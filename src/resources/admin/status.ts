@@ -17,6 +17,7 @@ import {
   text,
 } from '../fields.ts';
 import { resource } from '../resource.ts';
+import { SERVICE_STATES } from '../service.ts';
 
 export const freeze = resource('Freeze', {
   frozen_at: instant(),
@@ -30,9 +31,6 @@ export const freeze = resource('Freeze', {
 /** Which parts of Tallyhook a daemon runs. */
 export const ROLES = ['gateway', 'api', 'workers', 'delivery'] as const;
 export type Role = (typeof ROLES)[number];
-
-export const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'] as const;
-export type ServiceState = (typeof SERVICE_STATES)[number];
 
 const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
 export type Stage = (typeof STAGES)[number];

@@ -4,7 +4,6 @@
  * schemas, /api/event-types and the webhooks of the API's document derive from it. What a release
  * had stays: ../../../test/resources/event-contract.test.ts compares with the last one.
  */
-import { SERVICE_STATES } from '../admin/status.ts';
 import { ADDR, AT, HASH, UUID } from '../example.ts';
 import {
   address,
@@ -27,6 +26,7 @@ import {
 import { CAUSES, drift } from '../ledger/drift.ts';
 import { PERIOD_STATES, period } from '../ledger/period.ts';
 import { operationData } from '../operations/operation.ts';
+import { SERVICE_STATES } from '../service.ts';
 
 interface EventDefinition<F extends Fields = Fields> {
   readonly description: string;

@@ -16,7 +16,7 @@ export async function keepProgram(version: string): Promise<void> {
   await run('git', ['archive', '-o', archiveOf(version), 'HEAD', ...parts], { cwd: ROOT });
 }
 
-/** Unpacks a release into a folder that `remove` deletes; its packages are those of this program. */
+/** Unpacks a release into a folder that `remove` deletes; its packages are those of this one. */
 export async function unpackProgram(
   version: string,
 ): Promise<{ root: string; remove(): Promise<void> }> {
