@@ -163,7 +163,7 @@ async function approve(
   const stored = await findInstallationSetting(tx, PROPOSED);
   const proposal = stored && (JSON.parse(stored.value) as Proposal);
   if (!proposal || proposal.from !== from || proposal.to !== to)
-    throw new Failure('conflict', `nobody proposed to move to ${to}; propose with --reason`);
+    throw new Failure('conflict', `no one proposed to move to ${to}; propose with --reason`);
   if (sameOwner(proposal.owner, owner))
     throw new Failure('same_owner', `${owner} proposed it; a key of another owner approves`);
   const now = clock.now();
