@@ -1,5 +1,5 @@
 /** `tallyhook migrate`, and programs that are older or newer than the database. */
-import { cp, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
@@ -9,17 +9,18 @@ import { endOf, startCommand } from '../harness/command.ts';
 import { environmentOf } from '../harness/daemon.ts';
 import { useFolder } from '../harness/folder.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+const RELEASE = join(import.meta.dirname, '../db/releases/0.2.0/drizzle');
 
 const databases = useEmptyDatabases();
 const folder = useFolder();
 let tags: string[];
-/** What one migration brings: itself and the definitions. */
+/** What was added since the last release, and the definitions. */
 let last: string[];
 
 beforeAll(async () => {
   tags = (await readMigrations()).map(({ tag }) => tag);
-  last = tags.slice(-2);
+  const journal = JSON.parse(await readFile(join(RELEASE, 'meta/_journal.json'), 'utf8'));
+  last = tags.slice(journal.entries.length);
 });
 
 function run(url: string, ...args: string[]) {
@@ -29,15 +30,10 @@ function run(url: string, ...args: string[]) {
   return endOf(startCommand({ ...env, ...unused }, args, { program }));
 }
 
-/** A database that a program without the last migration made. */
+/** A database that the last release made. */
 async function olderDatabase(): Promise<string> {
-  const older = join(folder, 'older');
-  await cp(join(ROOT, 'drizzle'), older, { recursive: true });
-  const path = join(older, 'meta/_journal.json');
-  const journal = JSON.parse(await readFile(path, 'utf8'));
-  await writeFile(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, -1) }));
   const url = await databases.make();
-  await migrate(url, older);
+  await migrate(url, RELEASE);
   return url;
 }
 
