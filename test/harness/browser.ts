@@ -2,7 +2,7 @@
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 
-const CHROMIUM = '/usr/bin/chromium';
+export const CHROMIUM = '/usr/bin/chromium';
 
 /** A browser for the tests of one `describe`. */
 export function useBrowser(): () => Browser {

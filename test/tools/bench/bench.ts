@@ -9,6 +9,7 @@ import { fanOut } from './fan-out.ts';
 import { floods } from './floods.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
+import { consolePages } from './history/console.ts';
 import { operationList } from './history/operation-list.ts';
 import { report } from './history/report.ts';
 import { postings } from './postings.ts';
@@ -38,6 +39,7 @@ const BENCHES: readonly Bench[] = [
   storedHistory,
   report,
   operationList,
+  consolePages,
   targets,
 ];
 
@@ -52,7 +54,7 @@ const options = new Command('bench')
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
   .option(
     '--stored <list>',
-    'operations stored before, of history, report and operation-list',
+    'operations stored before, of history, report, operation-list and console',
     sizesOf,
     [1e6, 5e6],
   )
