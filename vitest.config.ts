@@ -40,6 +40,8 @@ const LONG = [
 const DEBIAN = ['test/debian/**/*.test.ts'];
 /** On the brokers that TEST_BROKERS has and Debian's; see test/brokers/broker.ts. */
 const BROKERS = ['test/brokers/**/*.test.ts'];
+/** Helm and the schemas of Kubernetes, in the folder that TEST_HELM names. */
+const HELM = ['test/helm/**/*.test.ts'];
 const runsHere = (path: string) =>
   process.env.TEST_DATABASE_URL || !path.startsWith('test/debian/');
 const PROMISES = ['test/promises/**/*.test.ts'];
@@ -73,7 +75,8 @@ function isUnit(path: string, seen = new Set<string>()): boolean {
 
 const filesOf = (patterns: string[]) => globSync(patterns, { cwd: ROOT });
 const brokers = process.env.TEST_BROKERS ? filesOf(BROKERS) : [];
-const long = new Set(filesOf([...LONG, ...DEBIAN, ...BROKERS]));
+const helm = process.env.TEST_HELM ? filesOf(HELM) : [];
+const long = new Set(filesOf([...LONG, ...DEBIAN, ...BROKERS, ...HELM]));
 const allPromises = filesOf(PROMISES);
 const promises = allPromises.filter((path) => !long.has(path));
 const longPromises = allPromises.filter((path) => long.has(path));
@@ -81,7 +84,7 @@ const others = filesOf(['test/**/*.test.ts']).filter(
   (path) => !long.has(path) && !allPromises.includes(path),
 );
 const longOthers = [...long].filter(
-  (path) => !allPromises.includes(path) && !path.startsWith('test/brokers/'),
+  (path) => !allPromises.includes(path) && !/^test\/(?:brokers|helm)\//.test(path),
 );
 const unit = others.filter((path) => isUnit(path));
 const stages = others.filter((path) => !unit.includes(path));
@@ -130,6 +133,7 @@ export default defineConfig({
       project('long', longOthers.filter(runsHere), 4, 2),
       project('long-promises', longPromises, 5, 1),
       project('brokers', brokers, 6, 2),
+      project('helm', helm, 7, 1),
     ],
   },
 });

@@ -1,4 +1,4 @@
-/** A few outages, briefly, and what the tool concludes from series and logs. */
+/** An outage, briefly, and what the tool concludes from series and logs. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { runOutage } from './run.ts';
 import { continued, type Samples } from './series.ts';
 import { OUTAGES } from './table.ts';
 
-const BRIEF = ['database-stopped', 'service-5xx-on-writes', 'daemon-killed'];
+const BRIEF = ['database-stopped'];
 
 describe('An outage', () => {
   if (!existsSync(DEBIAN_BIN) || !hasPromtool()) {

@@ -1,6 +1,7 @@
 /**
- * How long a page of the console takes in a browser, from the request of its address until it shows
- * its data: on an embedded database full of settled operations, with many open drifts and endpoints.
+ * How long a page of the console takes in a browser, from the request of its address until it
+ * shows its data, on an embedded database full of settled operations, with many open drifts and
+ * endpoints.
  */
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { isoText } from '../../../../src/kernel/clock.ts';
