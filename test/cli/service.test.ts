@@ -48,7 +48,7 @@ describe('tallyhook service move', () => {
     const json = await move(moved(), 'reader', '--dry-run', '--json');
     expect(JSON.parse(json.text)).toMatchObject({ same: true, done: null, to: expect.any(String) });
     const approved = await move(moved(), 'bob', '--approve');
-    expect(approved).toMatchObject({ code: 1, text: expect.stringContaining('nobody proposed') });
+    expect(approved).toMatchObject({ code: 1, text: expect.stringContaining('no one proposed') });
   });
 
   it('refuses another ledger', async () => {
