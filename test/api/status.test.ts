@@ -1,5 +1,6 @@
 /** `/api/status`, which every tab of the console reads. */
 import { expect, it } from 'vitest';
+import { lockWaits } from '../harness/lock-waits.ts';
 import { until } from '../harness/until.ts';
 import { useApi } from './rig.ts';
 
@@ -7,12 +8,6 @@ const api = useApi();
 
 it('Twenty tabs that read the status at once take one connection of people', async () => {
   const { owner } = api.database;
-  const waiting = async () => {
-    const [row] = await owner.sql<{ n: number }[]>`
-      select count(distinct pid)::int as n from pg_locks l join pg_database d on d.oid = l.database
-      where d.datname = current_database() and not l.granted`;
-    return row?.n ?? 0;
-  };
   const release = Promise.withResolvers<void>();
   const isHeld = Promise.withResolvers<void>();
   const held = owner.begin(async (tx) => {
@@ -22,10 +17,10 @@ it('Twenty tabs that read the status at once take one connection of people', asy
   });
   await isHeld.promise;
   const answers = Array.from({ length: 20 }, () => api.call('GET', '/api/status'));
-  await until(async () => (await waiting()) || undefined);
+  await until(async () => (await lockWaits(owner)) || undefined);
   // Answered while the others wait.
   expect((await api.call('GET', '/api/audit')).status).toBe(200);
-  expect(await waiting()).toBe(1);
+  expect(await lockWaits(owner)).toBe(1);
   release.resolve();
   await held;
   const statuses = await Promise.all(answers);

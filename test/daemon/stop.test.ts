@@ -84,9 +84,11 @@ async function hold(table: string) {
   });
   await held.promise;
   const waiting = async () => {
+    // Databases of other tests have the same table.
     const [row] = await owner.sql<{ n: number }[]>`
       select count(*)::int as n from pg_locks where not granted and mode = 'RowExclusiveLock'
-        and relation = ${`tallyhook.${table}`}::regclass`;
+        and relation = ${`tallyhook.${table}`}::regclass
+        and database = (select oid from pg_database where datname = current_database())`;
     return (row?.n ?? 0) > 0 ? true : undefined;
   };
   return {

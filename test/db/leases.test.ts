@@ -13,6 +13,7 @@ import {
 } from '../../src/db/leases.ts';
 import type { Role } from '../../src/resources/admin/status.ts';
 import { useDatabase } from '../harness/database.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
 const ALIVE_MS = 60_000;
@@ -160,10 +161,7 @@ describe('A lease', () => {
         order.push('taken');
         return fence;
       });
-      const waits = () => database.owner.sql<{ n: number }[]>`
-        select count(*)::int as n from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`;
-      await expect.poll(async () => (await waits())[0]?.n).toBe(1);
+      await untilLockWaits(database.owner);
       order.push('written');
     });
     expect(await taken).toBe(2n);

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { FINANCE, WRITER } from '../../src/db/access/roles.ts';
-import { connect, type Db } from '../../src/db/connect.ts';
+import { connect } from '../../src/db/connect.ts';
 import { findMismatch, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
 import { useFolder } from '../harness/folder.ts';
-import { until } from '../harness/until.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { over, useEmptyDatabases } from './empty-database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
@@ -34,12 +34,6 @@ async function copyOf<T>(work: (folder: string) => Promise<T>): Promise<T> {
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
-}
-
-async function someoneWaits({ sql }: Db): Promise<true | undefined> {
-  const rows = await sql`select from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length > 0 ? true : undefined;
 }
 
 /** Adds a migration to a copied folder. */
@@ -101,7 +95,7 @@ describe('Migrating', () => {
       await backup.begin(async ({ sql }) => {
         await sql`lock table tallyhook.feed in access share mode`;
         migrating = migrate(url, copy);
-        await until(() => someoneWaits(backup), { everyMs: 2 });
+        await untilLockWaits(backup, { everyMs: 2 });
         await backup.sql`insert into tallyhook.feed values ('written', 1)`;
         expect(await missingMigrations(url, copy)).toEqual(['0900_wider', DEFINITIONS]);
       });
@@ -135,7 +129,7 @@ describe('Migrating', () => {
         // Until it ends, the index cannot be made.
         await sql`insert into tallyhook.feed values ('open', 1)`;
         first = migrateAll().catch((error) => error.code);
-        await until(() => someoneWaits(app), { everyMs: 2 });
+        await untilLockWaits(app, { everyMs: 2 });
         await app.sql`insert into tallyhook.feed values ('during', 1)`;
         expect(await valid()).toEqual([{ valid: false }]);
         expect(await missingMigrations(url, copy)).toEqual([
@@ -245,7 +239,7 @@ describe('Migrating', () => {
       await app.begin(async ({ sql }) => {
         await sql`lock table tallyhook.keys in access share mode`;
         migrating = migrate(url, copy);
-        await until(() => someoneWaits(app), { everyMs: 2 });
+        await untilLockWaits(app, { everyMs: 2 });
         await app.sql`insert into tallyhook.feed values ('written', 1)`;
         expect(await missingMigrations(url, copy)).toEqual(['0901_keys', DEFINITIONS]);
       });

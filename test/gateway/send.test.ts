@@ -4,6 +4,7 @@ import { makeRetryBudget } from '../../src/gateway/writes.ts';
 import { must } from '../../src/kernel/errors.ts';
 import { listSends } from '../../src/operations/operations.ts';
 import { closeServer, listen } from '../harness/listen.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 
 const { database, sql, open, operationOf } = await setUpGateway();
@@ -74,12 +75,7 @@ it('A write to a closed port is accepted when the service starts before it is se
   await database.owner.begin(async ({ sql: held }) => {
     await held`select pg_advisory_xact_lock(7)`;
     running = rig.give();
-    const waiting = async () => {
-      const rows = await sql`select 1 from pg_locks where locktype = 'advisory' and not granted
-          and database = (select oid from pg_database where datname = current_database())`;
-      return rows.length;
-    };
-    await expect.poll(waiting).toBe(1);
+    await untilLockWaits(database.owner, { wait: 'advisory' });
     await start();
   });
   const response = await running;

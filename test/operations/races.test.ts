@@ -1,8 +1,8 @@
 /** Two daemons on one database at once: what holds whoever commits first. */
 import { describe, expect, it } from 'vitest';
-import type { Db } from '../../src/db/connect.ts';
 import { Failure } from '../../src/kernel/errors.ts';
 import { listSends, listTransitions } from '../../src/operations/operations.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { until } from '../harness/until.ts';
 import { conclusion, freshWallet, giveTo, POLL_MS, useOperations, WAIT_MS, write } from './rig.ts';
 
@@ -151,10 +151,10 @@ describe('A freeze', () => {
         values ('op_blocking', 'other', 'sending', 'gateway', 'slow', 'k', 'k', 'f', true, 'POST',
           '/', '', now())`;
       const recording = rig.record(keyed).then(() => done.push('recorded'));
-      expect(await waitingFor(tx.sql, 'transactionid')).toBe(true);
+      await untilLockWaits(rig.database.owner, { wait: 'transactionid' });
       const freezing = of(1).freeze(order);
       all = Promise.all([recording, freezing.then(() => done.push('frozen'))]);
-      expect(await waitingFor(tx.sql, 'advisory')).toBe(true);
+      await untilLockWaits(rig.database.owner, { wait: 'advisory' });
       throw abort;
     });
     await expect(blocking).rejects.toBe(abort);
@@ -163,17 +163,6 @@ describe('A freeze', () => {
     await of(1).unfreeze(order);
   });
 });
-
-/** True once a lock of that kind is waited for. */
-function waitingFor(sql: Db['sql'], locktype: string): Promise<true | undefined> {
-  return until(async () => {
-    const rows = await sql`
-      select 1 as one from pg_locks l where l.locktype = ${locktype} and not l.granted
-        and (l.database is null or l.database = (
-          select oid from pg_database where datname = current_database()))`;
-    return rows.length > 0 ? true : undefined;
-  });
-}
 
 it('The same conclusion at both daemons many times at once is one move and one event', async () => {
   const id = await rig.record(giveTo());

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { plannedAt, recordObservation } from '../../src/observer/observations.ts';
 import { TOGETHER } from '../../src/reconciler/reconciler.ts';
-import { until } from '../harness/until.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { freshAddr, openRig } from './rig.ts';
 
 const rig = await openRig();
@@ -160,13 +160,6 @@ describe('The reconciler', () => {
     rig.clock.advance(2_000);
     await rig.putObservation(addr, 107n);
     const { db, owner } = rig.database;
-    const forLocks = (count: number) =>
-      until(async () => {
-        const rows = await owner.sql`
-          select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`;
-        return rows.length === count ? true : undefined;
-      });
     let [evaluations, records] = [0, 0];
     const emit = async () => {
       evaluations += 1;
@@ -189,14 +182,14 @@ describe('The reconciler', () => {
     await db.begin(async (tx) => {
       await tx.sql`select from tallyhook.wallets where key = ${addr.toLowerCase()} for update`;
       started.push(evaluating.runOnce(rig.clock.now()));
-      await forLocks(1);
+      await untilLockWaits(owner);
       started.push(
         db.begin((other) => {
           records += 1;
           return recordObservation(other, row, plannedAt(rig.clock.now()));
         }),
       );
-      await forLocks(2);
+      await untilLockWaits(owner, { count: 2 });
     });
     await Promise.all(started);
     expect([evaluations, records]).toEqual([1, 1]);

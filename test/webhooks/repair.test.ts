@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
-import { until } from '../harness/until.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const SECOND = 1_000;
@@ -117,12 +117,7 @@ describe('What a person asks for locks the health of an endpoint before all else
       await tx.sql`
         select from tallyhook.endpoint_health where endpoint_id = ${id} for no key update`;
       acting = acts[act]();
-      await until(async () => {
-        const waiting = await sql`
-          select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`;
-        return waiting.length > 0 ? true : undefined;
-      });
+      await untilLockWaits(rig.database.owner);
       const [row = ''] = [delivery?.id.slice(4)];
       const locked = await Promise.all([
         sql`select from tallyhook.endpoints where id = ${id} for update skip locked`,

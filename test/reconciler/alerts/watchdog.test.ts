@@ -1,24 +1,13 @@
 /** Late polls and stuck operations: one event each, however often and by whom they are checked. */
 import { describe, expect, it } from 'vitest';
-import type { Db } from '../../../src/db/connect.ts';
 import { endedEvent } from '../../../src/operations/operations.ts';
 import { stuckAfterMs } from '../../../src/reconciler/alerts/rule.ts';
 import { countAlerts } from '../../../src/reconciler/reconciler.ts';
-import { until } from '../../harness/until.ts';
+import { untilLockWaits } from '../../harness/lock-waits.ts';
 import { freshAddr } from '../rig.ts';
 import { openAlertRig, SETTINGS } from './rig.ts';
 
 const LATE = 'observer:targets';
-
-/** Resolves when a statement of this database waits for a lock. */
-async function untilOneWaits({ sql }: Db): Promise<void> {
-  await until(async () => {
-    const rows = await sql`
-      select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`;
-    return rows.length > 0 || undefined;
-  });
-}
 
 describe('A target that is not polled', () => {
   it('is late after twice the guaranteed age, until it is polled again', async () => {
@@ -118,7 +107,7 @@ describe('An operation that does not settle', () => {
     });
     await moving;
     const check = rig.check();
-    await untilOneWaits(rig.database.owner);
+    await untilLockWaits(rig.database.owner);
     settleNow();
     await Promise.all([settled, check]);
     expect((await rig.endOf(id)).types).toEqual(['accepted', 'settled']);
