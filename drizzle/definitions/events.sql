@@ -298,7 +298,7 @@ begin
     from counted c left join ended d on d.subject = c.subject where c.ended
   ), e as materialized (
     select x.id, x.type, x.subject, x.occurred_at, x.shape, x.data,
-      -- None of an `endpoint.test`, which goes to its own endpoint, whatever that subscribes to.
+      -- None of an `endpoint.test`, which goes to its own endpoint in any case.
       case when x.type <> 'endpoint.test' then tallyhook.patterns_of(x.type) end as patterns,
       coalesce(x.seq, s.last_seq + 1 - row_number() over (partition by x.subject order by x.n desc)) as seq
     from x left join numbered s on s.subject = x.subject

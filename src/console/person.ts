@@ -10,7 +10,7 @@ export interface SignInRule {
   ownerClaim: string;
   /** The claim with the groups or roles of a person. */
   groupsClaim: string;
-  /** The scopes of each group; `*` stands for everybody. */
+  /** The scopes of each group; `*` stands for every person. */
   groups: Readonly<Record<string, readonly Scope[]>>;
 }
 

@@ -79,7 +79,7 @@ function pathOf({ basePath }: Pick<SessionDeps, 'basePath'>): string {
   return basePath || '/';
 }
 
-/** Undefined when the key is none any more. @throws Failure `too_many_requests` */
+/** Undefined when the key was revoked or has expired. @throws Failure `too_many_requests` */
 function findCaller({ keys, trusted }: SessionDeps, c: Context, secret: string) {
   const incoming = incomingOf(c);
   return keys.authenticate(secret, () => incoming && trusted.addressOf(incoming));

@@ -113,7 +113,7 @@ export async function forward(deps: ForwardDeps, request: ForwardRequest): Promi
 }
 
 /**
- * Requests to the authorization host need no key, so anybody could provoke a 429 there, or use up
+ * Requests to the authorization host need no key, so anyone could provoke a 429 there, or use up
  * the budget of polls. So they are not counted, the answers to them limit no other traffic, and no
  * limit stops them. Our own token requests obey the deadlines of that host.
  */

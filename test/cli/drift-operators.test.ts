@@ -1,8 +1,6 @@
 /** A drift of an operator's wallet by the API and `tallyhook drifts`, and in words. */
 import { expect, it } from 'vitest';
-import type { drift } from '../../src/resources/ledger/drift.ts';
 import { operatorTexts } from '../../src/resources/ledger/drift-words.ts';
-import type { Shown } from '../../src/resources/resource.ts';
 import { accepted } from '../api/writes.ts';
 import { useServedDrifts } from './served-drifts.ts';
 
@@ -23,7 +21,7 @@ it('A drift of the wallet of an operator names its gives and the setting that en
     balance -= amount;
     await rig.poll(addr, balance, balance);
   }
-  const found = (await rig.driftsOf(addr)) as unknown as Shown<typeof drift>[];
+  const found = await rig.driftsOf(addr);
   expect(found.map(({ cause }) => cause)).toEqual(Array(3).fill('operator_wallet'));
   const [newest, second] = found.map(({ id }) => id);
   const operator = { operator_no: '4', gives: [gives[2]] };

@@ -13,7 +13,7 @@ import { isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 
 const COMMIT_MS = 3_000;
-/** One that was killed long ago needs nobody. */
+/** A daemon that was killed longer ago is not named: no one has to act. */
 const LOST_SINCE_MS = 900_000;
 const REPLICA_MS = 10_000;
 

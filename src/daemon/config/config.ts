@@ -77,7 +77,8 @@ const KEY_FORM = '32 bytes in base64 (openssl rand -base64 32)';
 const KNOWN_VARIABLES = [
   ...OVERRIDES.map(({ name }) => name),
   ...Object.keys(VARIABLES),
-  ...[...SECRETS, 'TALLYHOOK_KEY'].map((name) => name + FILE_SUFFIX),
+  ...SECRETS.map((name) => name + FILE_SUFFIX),
+  `TALLYHOOK_KEY${FILE_SUFFIX}`,
 ];
 const NAMES = DEFINED.map(({ path }) => path.join('.'));
 const DEFAULTS = treeOf(

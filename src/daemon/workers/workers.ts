@@ -195,7 +195,7 @@ function reconciliationWorkers(deps: Deps): Worker[] {
       gapMs: GATHER_MS.ledger,
       pass: async (now, signal) => {
         const { posted, more } = await ledger.runOnce(now, signal);
-        // What was posted may be under a fee rule that is none any more.
+        // What was posted may be under a fee rule that was replaced.
         return more ? now : posted > 0 ? now + SECOND_MS : undefined;
       },
     },

@@ -15,7 +15,7 @@ export interface LoginFacts {
   limitedBy: 'login' | 'database' | 'server';
 }
 
-/** Of the login behind the pool, whatever role it works in. */
+/** Of the login behind the pool, not of the role in which it works. */
 export async function readLogin({ sql }: Queryable): Promise<LoginFacts> {
   const rows = await sql<LoginFacts[]>`
     with login as (

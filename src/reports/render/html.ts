@@ -379,7 +379,7 @@ function closedPart(closed: ClosedPeriod, zone: string): Html {
   });
   return html`<dl>
 <dt>Closed by</dt><dd>${closedBy}, ${at(closedAt)}</dd>
-<dt>Signed by</dt><dd>${signedBy === null ? 'nobody yet' : html`${signedBy}, ${at(signedAt)}`}</dd>
+<dt>Signed by</dt><dd>${signedBy === null ? 'no one yet' : html`${signedBy}, ${at(signedAt)}`}</dd>
 </dl>
 <h3>Signed off</h3>
 ${items}`;

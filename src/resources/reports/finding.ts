@@ -176,11 +176,11 @@ export function wordsOf(
   const [, contract, token] = subject.split(':');
   const name = `Token ${token} of contract ${contract}`;
   const { owner, booked_owner: booked } = (evidence ?? {}) as Partial<TokenFacts>;
-  const journal = `by the journal ${booked ?? 'somebody'} holds it`;
+  const journal = `by the journal ${booked ?? 'an unknown owner'} holds it`;
   if (kind === 'nft_missing') return `${name} no longer exists at the service; ${journal}.`;
   if (kind === 'nft_owner_differs')
     return `${name} belongs to ${owner} at the service; ${journal}.`;
   return kind === 'nft_surplus'
-    ? `${name} belongs to ${owner ?? 'somebody'} at the service; by the journal it was burned.`
+    ? `${name} belongs to ${owner ?? 'an unknown owner'} at the service; by the journal it was burned.`
     : null;
 }

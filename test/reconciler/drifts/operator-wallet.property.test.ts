@@ -1,5 +1,5 @@
 /**
- * Whatever an operator paid from a watched wallet, seen by any polls and among any changes
+ * What an operator paid from a watched wallet, seen by any polls and among any changes
  * elsewhere: once the setting names the wallet, its ledger and its drifts are what the service
  * shows, and the drifts that are left sum to the changes elsewhere.
  */

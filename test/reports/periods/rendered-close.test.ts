@@ -48,7 +48,7 @@ it('The report of a closed period has its closer, its signer and each reason', a
   expect(closed).toContain('<p class="verdict signed">Balanced with 1 item signed off</p>');
   expect(closed).toContain('Balanced with 1 item signed off'.toLowerCase());
   expect(closed).toMatch(/<dt>Closed by<\/dt><dd>ann, /);
-  expect(closed).toContain('<dt>Signed by</dt><dd>nobody yet</dd>');
+  expect(closed).toContain('<dt>Signed by</dt><dd>no one yet</dd>');
   expect(closed).toContain('the refund is on its way');
   expect(closed).toContain('Prepared by, date');
   await periods.sign(id, bob);

@@ -1,6 +1,6 @@
 /** Outages of Postgres, its disk, its replica and its clock. */
 import postgres from 'postgres';
-import { pause } from '../../../src/kernel/clock.ts';
+import { pause, systemClock } from '../../../src/kernel/clock.ts';
 import { CONNECTIONS_MAX, DAEMON } from './postgres.ts';
 import type { Outage } from './run.ts';
 import type { Scene } from './scene.ts';
@@ -83,7 +83,7 @@ export const ofDatabase: readonly Outage[] = [
   },
   {
     name: 'heartbeat-lost',
-    what: 'a transaction of somebody else locks the heartbeats',
+    what: 'a transaction of another client locks the heartbeats',
     alert: 'TallyhookHeartbeatLost',
     ready: 503,
     line: /"msg":"no heartbeat was committed in time/,
@@ -202,7 +202,7 @@ async function lock(url: string, table: string): Promise<void> {
 /** Notes a verification without findings that ended so long ago. */
 async function verifiedBefore(url: string, ms: number): Promise<void> {
   const value = JSON.stringify({
-    endedAt: Date.now() - ms,
+    endedAt: systemClock.now() - ms,
     findings: 0,
     transactions: '0',
     keptHead: null,

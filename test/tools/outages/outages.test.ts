@@ -66,7 +66,7 @@ describe('The samples of an outage that goes on', () => {
 describe('The log of an outage', () => {
   const line = (msg: string, level = 'error') => JSON.stringify({ level, msg });
 
-  it('names it by one line, whatever else is said', () => {
+  it('names it by one line among any others', () => {
     const lines = [line('ready', 'info'), line('the database is unavailable')];
     expect(logFigures(lines, 60, /unavailable/)).toMatchObject({ lines: 1, isNamed: true });
     expect(logFigures(lines, 60, /heartbeat/)).toMatchObject({ isNamed: false });

@@ -19,8 +19,8 @@ export interface Outage {
   /** The alert that names it; none may fire without one. */
   alert: string | undefined;
   /**
-   * What /readyz of the first daemon answers while it lasts: 0 for no answer, undefined for now
-   * this and then that.
+   * What /readyz of the first daemon answers while it lasts: 0 for no answer, undefined if that
+   * changes.
    */
   ready: 200 | 503 | 0 | undefined;
   /** A line of the log that names it; undefined if the log has nothing to say. */
@@ -63,9 +63,9 @@ export interface RunPlan {
 /** How the figures of a table were made. */
 export const HELD =
   `Scraped every ${SCRAPE_S} s. For alerts that take longer than the outage lasted, promtool was ` +
-  'given its second half again and again, and what only grew as growing on; nobody waited.';
+  'given its second half again and again, and what only grew as growing on; the time itself was not waited for.';
 
-/** Fires on a machine that other work keeps busy, whatever the outage. */
+/** Fires on a machine that other work keeps busy, also without the outage. */
 const OF_THE_MACHINE = /^TallyhookEventLoopSlow\b/;
 const HISTORY_S = 300;
 const HORIZON_S = 40 * 60;

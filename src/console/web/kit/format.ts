@@ -44,12 +44,12 @@ export function instantText(at: string | number, timeZone = zone): string {
 
 /** What an input of local time holds, as an instant; empty for what is no time. */
 export function instantOf(local = ''): string {
-  const wanted = Date.parse(`${local}Z`);
-  if (Number.isNaN(wanted)) return '';
+  const asUtc = Date.parse(`${local}Z`);
+  if (Number.isNaN(asUtc)) return '';
   const offsetAt = (at: number) => Date.parse(`${localText(at)}Z`) - Math.floor(at / 1_000) * 1_000;
   // Near a change of the clocks the first guess may have the other offset.
-  const guess = wanted - offsetAt(wanted);
-  return new Date(wanted - offsetAt(guess)).toISOString();
+  const guess = asUtc - offsetAt(asUtc);
+  return new Date(asUtc - offsetAt(guess)).toISOString();
 }
 
 /** An instant as an input of local time takes it. */

@@ -57,7 +57,7 @@ export const operationList: Bench = {
 };
 
 async function measure(url: string, operations: number): Promise<Result[]> {
-  // Nobody answers for the service: a daemon of this role asks it nothing.
+  // There is no service: a daemon of this role asks it nothing.
   const daemon = await spawnDaemon(environmentOf(url, 'http://127.0.0.1:9'), {
     http: { port: 0 },
     log: { level: 'warn' },
