@@ -181,6 +181,7 @@ export function wordsOf(
   if (kind === 'nft_owner_differs')
     return `${name} belongs to ${owner} at the service; ${journal}.`;
   return kind === 'nft_surplus'
-    ? `${name} belongs to ${owner ?? 'an unknown owner'} at the service; by the journal it was burned.`
+    ? `${name} belongs to ${owner ?? 'an unknown owner'} at the service; ` +
+        'by the journal it was burned.'
     : null;
 }

@@ -62,8 +62,8 @@ export interface RunPlan {
 
 /** How the figures of a table were made. */
 export const HELD =
-  `Scraped every ${SCRAPE_S} s. For alerts that take longer than the outage lasted, promtool was ` +
-  'given its second half again and again, and what only grew as growing on; the time itself was not waited for.';
+  `Scraped every ${SCRAPE_S} s. An alert may take longer than the outage lasted: promtool then reads ` +
+  'the second half of the samples again and again, counters as growing further.';
 
 /** Fires on a machine that other work keeps busy, also without the outage. */
 const OF_THE_MACHINE = /^TallyhookEventLoopSlow\b/;
