@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { afterEach, expect, it } from 'vitest';
 import {
+  inputText,
   instantOf,
   instantText,
-  localText,
   setZone,
   zoneOfPage,
 } from '../../src/console/web/kit/format.ts';
@@ -21,13 +21,25 @@ it.each([
   ['Europe/Berlin', '2026-03-29T03:00', '2026-03-29T01:00:00.000Z'],
   ['Europe/Berlin', '2026-10-25T03:00', '2026-10-25T02:00:00.000Z'],
   ['Europe/Berlin', '2026-10-25T01:59', '2026-10-24T23:59:00.000Z'],
+  // Shown twice: the first time. Skipped: as much later.
+  ['Europe/Berlin', '2026-10-25T02:30', '2026-10-25T00:30:00.000Z'],
+  ['America/New_York', '2026-03-08T02:30', '2026-03-08T07:30:00.000Z'],
+  ['America/Santiago', '2026-09-06T00:00', '2026-09-06T04:00:00.000Z'],
+  ['America/Havana', '2026-03-08T00:00', '2026-03-08T05:00:00.000Z'],
 ])('In %s an input that holds %s means %s', (zone, local, instant) => {
   setZone(zone);
   expect(instantOf(local)).toBe(instant);
 });
 
-it.each(['', 'tomorrow', '2026-02-30T00:00:99'])('%j is no time', (local) => {
-  expect(instantOf(local)).toBe('');
+it.each(['', 'tomorrow', '2026-02-30T00:00:99', '0002-11-01T00:00'])(
+  'An input that holds %j means no instant',
+  (local) => {
+    expect(instantOf(local)).toBe('');
+  },
+);
+
+it('A text that is no instant is shown as it is', () => {
+  expect(instantText('since ever')).toBe('since ever');
 });
 
 it('An instant is read from its text again, but in the hour that clocks have twice', () => {
@@ -36,8 +48,8 @@ it('An instant is read from its text again, but in the hour that clocks have twi
   fc.assert(
     fc.property(fc.constantFrom(...zones), seconds, (zone, at) => {
       setZone(zone);
-      const read = Date.parse(instantOf(localText(at * 1_000)));
-      expect(localText(read)).toBe(localText(at * 1_000));
+      const read = Date.parse(instantOf(inputText(at * 1_000)));
+      expect(inputText(read)).toBe(inputText(at * 1_000));
     }),
   );
 });

@@ -2,8 +2,8 @@
 import { unzipSync } from 'fflate';
 import { beforeAll, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { localText } from '../../src/reports/render/local-time.ts';
 import { sentenceOf } from '../../src/resources/ledger/drift-words.ts';
+import { localText } from '../../src/resources/local-time.ts';
 import type { Report } from '../../src/resources/reports/content.ts';
 import { addr, HOUR, makeWorld, START, useWorld } from './world.ts';
 

@@ -1,5 +1,6 @@
 /** Times of files as instants: with an offset, of a zone, in any order, or since 1970. Pure. */
 import { isoText, parseInstant } from '../../kernel/clock.ts';
+import { instantsAt } from '../../resources/local-time.ts';
 import type { DATE_ORDERS, UNIX_UNITS } from '../../resources/operations/import.ts';
 
 export interface TimeOptions {
@@ -14,7 +15,6 @@ export interface TimeOptions {
 const WITH_OFFSET = /^(\d{4}-\d\d-\d\d)[T ](.*?) ?(Z|UTC|[+-]\d\d:?\d\d)$/i;
 const DATE = /^(\d{1,4})([-./])(\d{1,2})\2(\d{1,4})[T ,]+(.*)$/;
 const CLOCK = /^(\d{1,2}):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(?: ?([AP]M))?$/i;
-const DAY_MS = 86_400_000;
 /** No zone changes its offset more often. */
 const SLOT_MS = 900_000;
 
@@ -36,10 +36,7 @@ export function makeTimeReader({ zone, order = 'ymd', unix }: TimeOptions): (tex
         code: 'time_without_zone',
         detail: 'occurred_at: has no offset; name its zone with --time-zone, such as Asia/Seoul',
       };
-    const offsets = new Set([offsetAt(naive - DAY_MS), offsetAt(naive + DAY_MS)]);
-    const instants = [...offsets]
-      .map((ms) => naive - ms)
-      .filter((at) => at + offsetAt(at) === naive);
+    const instants = instantsAt(naive, offsetAt);
     const [at] = instants;
     if (instants.length === 1 && at !== undefined) return { text: isoText(at) };
     return instants.length === 0

@@ -6,6 +6,7 @@ import { strToU8, zipSync } from 'fflate';
 import type { Tx } from '../../db/connect.ts';
 import { canonicalJson } from '../../kernel/json.ts';
 import { type Cell, csvHead, csvRow } from '../../resources/cells.ts';
+import { localText } from '../../resources/local-time.ts';
 import { type Report, reportWithContent } from '../../resources/reports/content.ts';
 import { type ReportFormat, reportLine } from '../../resources/reports/report.ts';
 import { COLUMNS, type Section, sectionsOf } from '../../resources/reports/sections.ts';
@@ -19,7 +20,6 @@ import {
 } from '../queries/lines.ts';
 import { renderHtml } from './html.ts';
 import { renderJournal } from './journal.ts';
-import { localText } from './local-time.ts';
 import { ABOUT_FIGURES, workbookOf } from './workbook.ts';
 
 /** How a report is shown, beside its content. */

@@ -1,9 +1,9 @@
 /** Elements of the printed report: escaped text, tables, grouped numbers. */
 import { cellText } from '../../resources/cells.ts';
 import type { Field } from '../../resources/fields.ts';
+import { localText } from '../../resources/local-time.ts';
 import { leftOutText, NOT_LISTED } from '../../resources/reports/sections.ts';
 import { columnsOf, type Resource, type Shown } from '../../resources/resource.ts';
-import { localText } from './local-time.ts';
 
 /** Text that is not escaped again. */
 export interface Html {

@@ -3,6 +3,7 @@ import { isoText } from '../../kernel/clock.ts';
 import { isObject, type Json, jsonText } from '../../kernel/json.ts';
 import { amount, count, titleOf } from '../../resources/fields.ts';
 import { signOff } from '../../resources/ledger/period.ts';
+import { dayText, localText, withLocal } from '../../resources/local-time.ts';
 import type { Report } from '../../resources/reports/content.ts';
 import * as content from '../../resources/reports/content.ts';
 import {
@@ -27,7 +28,6 @@ import {
   spaced,
   tableOf,
 } from './html-elements.ts';
-import { dayText, localText, withLocal } from './local-time.ts';
 
 type Content = content.Reconciliation;
 

@@ -4,8 +4,8 @@
  */
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
 import { type Cell, cellText, isNumber } from '../../resources/cells.ts';
+import { localTime } from '../../resources/local-time.ts';
 import type { Section } from '../../resources/reports/sections.ts';
-import { localTime } from './local-time.ts';
 
 /** So many digits of a number survive in a spreadsheet. */
 const DIGITS_MAX = 15;

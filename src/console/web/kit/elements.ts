@@ -56,6 +56,8 @@ export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[
   </dl>`;
 }
 
+const DAY_MS = 86_400_000;
+
 /**
  * A time of the page's zone, without its day when that is today, and how long ago on hover; what is
  * still to come within a day is told by how soon it comes.
@@ -63,10 +65,10 @@ export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[
 export function Time({ at, exact = false }: { at: string | null | undefined; exact?: boolean }) {
   if (!at) return html`<span class="muted">–</span>`;
   const [text, relative] = [instantText(at), relativeText(at)];
-  const [day, time] = text.split(' ');
-  const isSoon = relative.startsWith('in ') && !relative.includes(' d');
-  const isToday = day === instantText(readersNow()).split(' ')[0];
-  const shown = exact ? text : isSoon ? relative : isToday ? time : text;
+  const ms = new Date(at).getTime() - readersNow();
+  const isSoon = ms >= 1_000 && ms < DAY_MS;
+  const isToday = text.slice(0, 10) === instantText(readersNow()).slice(0, 10);
+  const shown = exact ? text : isSoon ? relative : isToday ? text.slice(11) : text;
   const other = shown === relative ? text : relative;
   return html`<time class="nowrap" datetime=${at} title=${`${other} · ${at}`}>${shown}</time>`;
 }

@@ -1,4 +1,5 @@
 /** Texts for people: times in the zone of the page, amounts with separators, short addresses. */
+import { instantOfLocal, localText } from '../../../resources/local-time.ts';
 
 /** Digits in groups of three; amounts are exact whole numbers of any size. */
 export function amountText(amount: string): string {
@@ -30,31 +31,20 @@ export function setZone(name = readersZone): void {
   zone = name;
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** Such as `2026-11-22 14:03:07`. */
+/** Such as `2026-11-22 14:03:07`, with its offset where clocks show it twice. */
 export function instantText(at: string | number, timeZone = zone): string {
-  // Swedish is written as ISO 8601 has it.
-  const make = () =>
-    new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' });
-  const format = formats.get(timeZone) ?? make();
-  formats.set(timeZone, format);
-  return format.format(new Date(at));
+  return Number.isNaN(new Date(at).getTime()) ? String(at) : localText(at, timeZone);
 }
 
 /** What an input of local time holds, as an instant; empty for what is no time. */
 export function instantOf(local = ''): string {
-  const asUtc = Date.parse(`${local}Z`);
-  if (Number.isNaN(asUtc)) return '';
-  const offsetAt = (at: number) => Date.parse(`${localText(at)}Z`) - Math.floor(at / 1_000) * 1_000;
-  // Near a change of the clocks the first guess may have the other offset.
-  const guess = asUtc - offsetAt(asUtc);
-  return new Date(asUtc - offsetAt(guess)).toISOString();
+  const at = instantOfLocal(local, zone);
+  return at === undefined ? '' : new Date(at).toISOString();
 }
 
 /** An instant as an input of local time takes it. */
-export function localText(at: string | number): string {
-  return instantText(at).replace(' ', 'T');
+export function inputText(at: string | number): string {
+  return instantText(at).slice(0, 19).replace(' ', 'T');
 }
 
 /** A duration in its two largest units. */

@@ -1,13 +1,14 @@
 /** The list of reports, and the order to make one. */
 
 import type { status } from '../../../../resources/admin/status.ts';
+import { dayText } from '../../../../resources/local-time.ts';
 import { report } from '../../../../resources/reports/report.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, sessionOf, useData, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Code, ListTable, Pill, State, View } from '../../kit/elements.ts';
-import { countText, instantOf, instantText, zoneOfPage } from '../../kit/format.ts';
+import { countText, instantOf, zoneOfPage } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -15,15 +16,11 @@ import type { ViewProps } from '../../pages.ts';
 export type Report = Shown<typeof report>;
 type Calendar = Shown<typeof status>['reports'];
 
-const MIDNIGHT = ' 00:00:00';
-
 /** In the zone of the reports, also on other pages; days where the period has whole ones. */
 export function periodText(from: string, to: string): string {
   const zone = sessionOf()?.time_zone ?? 'UTC';
-  const [first, end] = [instantText(from, zone), instantText(to, zone)];
-  if (first.endsWith(MIDNIGHT) && end.endsWith(MIDNIGHT))
-    return `${first.slice(0, 10)} to ${end.slice(0, 10)} (${zone})`;
-  const isOneDay = first.slice(0, 10) === end.slice(0, 10);
+  const [first, end] = [dayText(from, zone), dayText(to, zone)];
+  const isOneDay = end.includes(' ') && first.slice(0, 10) === end.slice(0, 10);
   return `${first} to ${isOneDay ? end.slice(11) : end} (${zone})`;
 }
 

@@ -18,7 +18,7 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
-import { instantOf, localText, wordsOf } from '../../kit/format.ts';
+import { inputText, instantOf, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -130,7 +130,7 @@ function MoreFilters({ values }: { values: More }) {
       name=${name}
       type="datetime-local"
       step="1"
-      value=${values[name] ? localText(values[name]) : ''}
+      value=${values[name] ? inputText(values[name]) : ''}
     />
   </label>`;
   return html`<details class="more" open=${Object.values(values).some(Boolean)}>

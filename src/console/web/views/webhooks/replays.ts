@@ -5,7 +5,7 @@ import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData, withQuery } from '../../kit/api.ts';
 import { type Field, Form, Order, type Values } from '../../kit/dialog.ts';
 import { Card, State, Table, Time } from '../../kit/elements.ts';
-import { countText, instantOf, localText, readersNow } from '../../kit/format.ts';
+import { countText, inputText, instantOf, readersNow } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import type { Endpoint } from './health.ts';
 
@@ -42,7 +42,7 @@ export function ReplayCard({ endpoint, path }: { endpoint: Endpoint; path: strin
     <${Form}
       needs=${['manage']}
       ownedBy=${owner}
-      fields=${fieldsOf(localText(from))}
+      fields=${fieldsOf(inputText(from))}
       label="Count them"
       order=${count}
     />

@@ -1,6 +1,6 @@
 /** How a report shows instants, and the ends of its period, in its time zone. */
 import { expect, it } from 'vitest';
-import { dayText, localText } from '../../src/reports/render/local-time.ts';
+import { dayText, localText } from '../../src/resources/local-time.ts';
 
 it.each([
   ['at which a day begins is that day', 'Asia/Seoul', '2026-10-31T15:00:00Z', '2026-11-01'],
