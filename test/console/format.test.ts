@@ -44,7 +44,7 @@ it('A text that is no instant is shown as it is', () => {
 
 it('An instant is read from its text again, but in the hour that clocks have twice', () => {
   const zones = ['UTC', 'Asia/Seoul', 'Australia/Lord_Howe', 'America/St_Johns', 'Pacific/Apia'];
-  const seconds = fc.integer({ min: 0, max: 4_000_000_000 });
+  const seconds = fc.integer({ min: 86_400, max: 4_000_000_000 });
   fc.assert(
     fc.property(fc.constantFrom(...zones), seconds, (zone, at) => {
       setZone(zone);

@@ -52,6 +52,24 @@ describe('Lists and times', () => {
     await page.waitForURL(`**/operations/${id}`);
   });
 
+  it('A list says that rows have left it, also the only one, and that rows came at its end', async () => {
+    const wallets = [{ kind: 'wallet', addr: rig.world.ben }];
+    const { json } = await rig.app.call('POST', '/api/watches', wallets);
+    const watches = await reader();
+    await watches.open('/watches');
+    await watches.page.locator('tbody tr').waitFor();
+    const keys = await reader();
+    await keys.open('/keys');
+    await keys.page.locator('tbody tr').first().waitFor();
+    expect((await rig.app.call('DELETE', `/api/watches/${json.data[0].id}`)).status).toBe(204);
+    const made = { name: 'later', owner: 'later', scopes: ['read'] };
+    expect((await rig.app.call('POST', '/api/keys', made)).status).toBe(201);
+    await watches.page.getByRole('button', { name: 'Rows have left: load again' }).click();
+    await watches.page.locator('tbody tr').waitFor({ state: 'detached' });
+    await keys.page.getByRole('button', { name: '1 new' }).click();
+    await keys.page.locator('tbody tr', { hasText: 'later' }).first().waitFor();
+  });
+
   it('On a narrow screen a row of a list takes few lines', async () => {
     await rig.eventOf(await rig.app.give(rig.world.ada, 5_252), 'operation.settled');
     const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY, {

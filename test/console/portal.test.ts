@@ -45,6 +45,18 @@ describe('The portal', () => {
     expect(new URL(page.url()).pathname).toBe('/endpoints');
   });
 
+  it('A link that finds no daemon is followed when the page is loaded again', async () => {
+    const link = await linkOf('patient');
+    const page = await (await browser().newContext()).newPage();
+    await page.route('**/session', (route) => route.abort());
+    await page.goto(link);
+    await page.getByText('The daemon does not respond.').waitFor();
+    await page.unroute('**/session');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('No endpoint yet').waitFor();
+    expect(new URL(page.url()).href).toBe(`${rig.daemon.url}/endpoints`);
+  });
+
   it('A link that was ended leads to the sign-in', async () => {
     const url = await linkOf('ended');
     const { json } = await rig.app.call('GET', '/api/keys?limit=500');

@@ -240,14 +240,15 @@ function Routed() {
 }
 
 /**
- * A portal link has its key behind the #, which no server is sent; it leaves the address at once.
+ * A portal link has its key behind the #, which no server is sent. It leaves the address when it
+ * was taken or refused; until then the page can be loaded again.
  */
 async function followPortalLink(key: string): Promise<void> {
-  history.replaceState(null, '', `${BASE_PATH}/endpoints`);
   await signIn(key).catch((error) => {
     if (problemOf(error).status !== 401) throw error;
     whyNot = 'This link has ended. Ask for a new one.';
   });
+  history.replaceState(null, '', `${BASE_PATH}/endpoints`);
 }
 
 /** Said at the sign-in, when it is shown first. */

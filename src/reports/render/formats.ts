@@ -33,6 +33,8 @@ export interface ShownAs {
 
 interface Renderer {
   lines: LinesNeeded;
+  /** It shows the close whose report it is. */
+  showsClose?: true;
   render(
     report: Report,
     lines: ReportLines,
@@ -48,7 +50,11 @@ export const RENDERERS: Readonly<Record<ReportFormat, Renderer>> = {
     lines: 'some',
     render: async (report, lines) => new Uint8Array(await renderXlsx(report, lines)),
   },
-  html: { lines: 'none', render: (report, _, shown) => renderHtml(report, shown) },
+  html: {
+    lines: 'none',
+    showsClose: true,
+    render: (report, _, shown) => renderHtml(report, shown),
+  },
   hledger: { lines: 'all', render: renderJournal },
 };
 
@@ -59,9 +65,10 @@ export async function readForRendering(
   format: ReportFormat,
   limits: LineLimits,
 ): Promise<{ lines: ReportLines; closed: ClosedPeriod | undefined }> {
+  const { lines, showsClose } = RENDERERS[format];
   return {
-    lines: await readLines(tx, report, RENDERERS[format].lines, limits),
-    closed: await findPeriodOf(tx, report.id),
+    lines: await readLines(tx, report, lines, limits),
+    closed: showsClose && (await findPeriodOf(tx, report.id)),
   };
 }
 

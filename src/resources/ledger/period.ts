@@ -16,7 +16,7 @@ import {
 } from '../fields.ts';
 import { resource } from '../resource.ts';
 
-/** How dates of the books are named, in help texts, refusals and forms; see moments.ts. */
+/** How dates of the books are named, in help texts and refusals; see moments.ts. */
 export const SPAN_WORDS =
   'a day, month, quarter or year of the reports, such as 2026-11-30, 2026-11, 2026-Q4 or 2026';
 export const MOMENT_WORDS = `an RFC 3339 instant, or the begin of ${SPAN_WORDS}`;

@@ -169,13 +169,17 @@ export interface List<T> {
 /** How often a list that is shown is read again. */
 const LIVE_MS = 10_000;
 
-const idOf = (row: unknown) => (row as { id?: string }).id;
+const idOf = (row: object) => (row as { id?: string }).id;
 
 /**
  * A list of the API, page after page. While the tab is shown, rows that are listed follow their
  * changes; new ones are counted, and do not move what is being read.
+ * @param keyOf what a row is found again by; rows without it are not followed
  */
-export function useList<T>(path: string): List<T> {
+export function useList<T extends object>(
+  path: string,
+  keyOf: (row: T) => string | undefined = idOf,
+): List<T> {
   type State = {
     path: string;
     rows?: T[];
@@ -207,8 +211,7 @@ export function useList<T>(path: string): List<T> {
   useEffect(reload, [path]);
   const shown: State = state.path === path ? state : { path, cursor: null };
   const { rows, cursor, problem, fresh = 0, isChanged = false } = shown;
-  // Rows without ids cannot be found again.
-  const isFollowed = rows?.[0] !== undefined && idOf(rows[0]) !== undefined;
+  const isFollowed = rows?.every((row) => keyOf(row) !== undefined) ?? false;
   useEffect(() => {
     if (!isFollowed) return;
     let isAsking = false;
@@ -218,7 +221,7 @@ export function useList<T>(path: string): List<T> {
       const n = newest.current;
       const page = await call<Page<T>>('GET', path).catch(() => undefined);
       isAsking = false;
-      if (page && n === newest.current) setState((old) => withChanges(old, page.data));
+      if (page && n === newest.current) setState((old) => withChanges(old, page, keyOf));
     };
     const timer = setInterval(follow, LIVE_MS);
     return () => clearInterval(timer);
@@ -228,18 +231,25 @@ export function useList<T>(path: string): List<T> {
 }
 
 /**
- * With what the first page shows now. Rows before the first known one are new; another unknown one
- * has moved up, because one that was listed has left, such as a filter by its state.
+ * With what the first page shows now. Rows before the first known one are new, and all unknown ones
+ * if every row was listed; another unknown one has moved up, because one that was listed has left,
+ * such as a filter by its state.
  */
-function withChanges<T, S extends { rows?: T[] }>(old: S, page: readonly T[]): S {
+function withChanges<T, S extends { rows?: T[]; cursor: string | null }>(
+  old: S,
+  { data, next_cursor: next }: Page<T>,
+  keyOf: (row: T) => string | undefined,
+): S {
   if (!old.rows) return old;
-  const now = new Map(page.map((row) => [idOf(row), row]));
-  const known = new Set(old.rows.map(idOf));
-  const first = page.findIndex((row) => known.has(idOf(row)));
-  const fresh = first === -1 ? page.length : first;
-  const stillThere = old.rows.slice(0, page.length - fresh);
-  const rows = old.rows.map((row) => now.get(idOf(row)) ?? row);
-  return { ...old, rows, fresh, isChanged: stillThere.some((row) => !now.has(idOf(row))) };
+  const now = new Map(data.map((row) => [keyOf(row), row]));
+  const known = new Set(old.rows.map(keyOf));
+  const isNew = data.map((row) => !known.has(keyOf(row)));
+  const first = isNew.indexOf(false);
+  const before = first === -1 ? data.length : first;
+  const fresh = old.cursor === null ? isNew.filter(Boolean).length : before;
+  const stillThere = next === null ? old.rows : old.rows.slice(0, data.length - before);
+  const rows = old.rows.map((row) => now.get(keyOf(row)) ?? row);
+  return { ...old, rows, fresh, isChanged: stillThere.some((row) => !now.has(keyOf(row))) };
 }
 
 export function problemOf(error: unknown): Problem {

@@ -48,7 +48,7 @@ interface OrderProps {
   /** Who proposed what this approves. Their own proposal waits for another owner. */
   proposedBy?: string | undefined;
   /** Whose it is: others cannot change it without the scope admin. */
-  ownedBy?: string;
+  ownedBy?: string | undefined;
   /** Carries the order out. @throws Problem, which is shown */
   order: (values: Values) => Promise<unknown>;
   /** Called after it was carried out. */
@@ -168,11 +168,11 @@ export function Form({
   cancel?: () => void;
   /** As of an order; without it any key may submit. */
   needs?: readonly Scope[];
-  ownedBy?: string;
+  ownedBy?: string | undefined;
 }) {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [running, setRunning] = useState(false);
-  const why = needs && refusalOf(ownedBy === undefined ? { needs } : { needs, ownedBy });
+  const why = needs && refusalOf({ needs, ownedBy });
   const submit = async (event: Event) => {
     const values = valuesOf(event);
     setRunning(true);

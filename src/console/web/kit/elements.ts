@@ -220,7 +220,7 @@ export function saveFile(name: string, content: Blob): void {
   URL.revokeObjectURL(href);
 }
 
-/** Saves the rows that are shown, as the files of the API have them; instants are in UTC. */
+/** Saves the rows that are shown, with the columns of their definition; instants are in UTC. */
 function saveRows(resource: Resource, rows: readonly object[]): void {
   const columns = columnsOf(resource);
   const lineOf = (row: Record<string, unknown>) =>

@@ -6,6 +6,7 @@ const PAGES: Record<string, string> = {
   ep: '/endpoints/',
   dlv: '/deliveries/',
   rep: '/reports/',
+  per: '/periods/',
   evt: '/deliveries?event_id=',
 };
 
@@ -15,13 +16,16 @@ export function pageOf(id: string): string | undefined {
   return page && `${page}${id}`;
 }
 
+/** Whether a text looks like the address of a wallet. */
+export const isAddress = (text: string): boolean => /^[0-9a-z]{42}$/i.test(text);
+
 /** The path of what a text names; without a page of its own, a search of operations. */
 export function placeOf(text: string): string {
   const asked = text.trim();
   const page = pageOf(asked);
   if (page !== undefined) return page;
   const name = encodeURIComponent(asked);
-  if (/^[0-9a-z]{42}$/i.test(asked)) return `/wallets/${name}`;
+  if (isAddress(asked)) return `/wallets/${name}`;
   const token = /^(\d+)\/(\d+)$/.exec(asked);
   if (token) return `/tokens/${token[1]}/${token[2]}`;
   return asked === '' ? '/operations' : `/operations?query=${name}`;

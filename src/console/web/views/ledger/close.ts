@@ -5,6 +5,7 @@ import type { Shown } from '../../../../resources/resource.ts';
 import { call } from '../../kit/api.ts';
 import { DECIDE, type Field, Form, type Values } from '../../kit/dialog.ts';
 import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
+import { pageOf } from '../../kit/find.ts';
 import { instantOf, signedText, wordsOf, zoneOfPage } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { lastMonth, periodText } from './reports.ts';
@@ -107,8 +108,11 @@ function Close({ trial, input, done }: { trial: Trial; input: Values; done: () =
 
 /** An open item of a report, linked where it has a page. */
 export function subjectOf(subject: string): unknown {
-  if (subject.startsWith('drf_')) return html`<a href=${`/drifts/${subject}`}>the drift</a>`;
-  if (subject.startsWith('op_')) return html`<a href=${`/operations/${subject}`}>the operation</a>`;
+  const page = pageOf(subject);
+  if (page !== undefined) {
+    const what = subject.startsWith('drf_') ? 'the drift' : 'the operation';
+    return html`<a href=${page}>${what}</a>`;
+  }
   if (!subject.startsWith('wallet:')) return subject;
   return html`<a href=${`/wallets/${subject.slice('wallet:'.length)}`}>the wallet</a>`;
 }

@@ -118,20 +118,19 @@ function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
     withQuery('/api/drifts', { ...of, state: 'unclosed' }),
     EVERY_MS,
   ).data;
-  const writes = useData<Page<Operation>>(
-    withQuery('/api/operations', { ...of, open: 'true' }),
-    EVERY_MS,
-  ).data;
-  if (!wallet || !drifts || !writes || wallet.observed_balance === null) return null;
+  const writesOf = (state: string) =>
+    useData<Page<Operation>>(withQuery('/api/operations', { ...of, state }), EVERY_MS).data;
+  const [undecided, unknown] = [writesOf('undecided'), writesOf('unknown')];
+  if (!wallet || !drifts || !undecided || !unknown || wallet.observed_balance === null) return null;
   const { observed_balance: observed, ledger_balance: now } = wallet;
   // What was posted since is no part of the difference.
   const ledger = wallet.ledger_at_observation ?? now;
   const others = drifts.data.filter((other) => other.id !== id);
-  const undecided = writes.data.filter(({ state }) => state === 'undecided' || state === 'unknown');
+  const writes = [...undecided.data, ...unknown.data];
   const signed = (of: string | null) => html`<${Amount} of=${of} signed />`;
   return html`<${Card}
     title="What the wallet differs by"
-    tone=${undecided.length > 0 ? 'warn' : 'none'}
+    tone=${writes.length > 0 ? 'warn' : 'none'}
   >
     <${Facts}
       pairs=${[
@@ -145,16 +144,19 @@ function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
             ${other.amount === null ? 'not exact yet' : signed(other.amount)}
           </a>`,
         ]),
+        drifts.next_cursor
+          ? ['More drifts', html`<a href=${`/drifts?addr=${addr}`}>all of the wallet</a>`]
+          : ['', null],
         ['Not yet posted', wallet.unposted === '0' ? null : signed(wallet.unposted)],
         ['In flight', wallet.in_flight === '0' ? null : signed(wallet.in_flight)],
       ]}
     />
     ${
-      undecided.length > 0 &&
+      writes.length > 0 &&
       html`<p class="notice warn">
         Before you book: the outcome of these writes of the wallet is not known, and one of them may
         be the change.${' '}
-        ${undecided.map(
+        ${writes.map(
           (one) => html`<a href=${`/operations/${one.id}`}>
             ${wordsOf(one.kind)} <${Amount} of=${one.amount} /></a
           >${' '}`,

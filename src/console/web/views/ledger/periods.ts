@@ -3,7 +3,7 @@
 import type { status } from '../../../../resources/admin/status.ts';
 import type { period } from '../../../../resources/ledger/period.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, useData, useList, withQuery } from '../../kit/api.ts';
+import { call, type Page, useData, useList, withQuery } from '../../kit/api.ts';
 import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import { Card, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
@@ -26,8 +26,9 @@ const STATES = [
 export default function Periods(_: ViewProps) {
   const state = usePlace().query.get('state') ?? '';
   const list = useList<Period>(withQuery('/api/periods', { limit: '50', state }));
-  const newest = useList<Period>('/api/periods?limit=50');
-  const inForce = newest.rows?.find((one) => one.state !== 'reopened');
+  const newest = useData<Page<Period>>('/api/periods?limit=50');
+  const periods = newest.data?.data;
+  const inForce = periods?.find((one) => one.state !== 'reopened');
   const today = useData<Calendar>('/api/status').data?.reports.today;
   const again = () => {
     list.reload();
@@ -39,10 +40,10 @@ export default function Periods(_: ViewProps) {
       that period stays the same; what is recorded later is shown in later reports."
   >
     ${
-      newest.rows &&
+      periods &&
       today &&
       html`<${ClosePeriod}
-        key=${newest.rows[0]?.id}
+        key=${periods[0]?.id}
         from=${inForce?.period_to}
         today=${today}
         done=${again}

@@ -24,7 +24,10 @@ export default function Wallets(_: ViewProps) {
   const { query } = usePlace();
   const stale = query.get('stale') ?? '';
   const vanished = query.get('vanished') ?? '';
-  const list = useList<Wallet>(withQuery('/api/wallets', { limit: '100', stale, vanished }));
+  const list = useList<Wallet>(
+    withQuery('/api/wallets', { limit: '100', stale, vanished }),
+    ({ addr }) => addr,
+  );
   const find = (event: Event) => {
     const { addr } = valuesOf(event);
     if (addr) go(`/wallets/${encodeURIComponent(addr)}`);

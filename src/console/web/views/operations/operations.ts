@@ -18,6 +18,7 @@ import {
   View,
   WalletLink,
 } from '../../kit/elements.ts';
+import { isAddress, pageOf } from '../../kit/find.ts';
 import { inputText, instantOf, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
@@ -42,7 +43,7 @@ function stateOf(state: string): Record<string, string> {
 function filterOf(text: string): Record<string, string> {
   if (text === '') return {};
   if (/^\d+$/.test(text)) return { tx_log_no: text };
-  if (/^[0-9a-z]{42}$/i.test(text)) return { addr: text };
+  if (isAddress(text)) return { addr: text };
   return /^[0-9a-z]{66}$/i.test(text) ? { tx_hash: text } : { reference: text };
 }
 
@@ -64,7 +65,8 @@ export default function Operations(_: ViewProps) {
   );
   const find = (event: Event) => {
     const { query: given = '', since, until, ...values } = valuesOf(event);
-    if (given.startsWith('op_')) go(`/operations/${encodeURIComponent(given)}`);
+    const page = pageOf(given);
+    if (page !== undefined) go(page);
     else {
       const { token = '', key = '' } = values;
       setQuery({ query: given, token, key, since: instantOf(since), until: instantOf(until) });

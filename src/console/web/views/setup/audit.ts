@@ -13,7 +13,7 @@ import type { ViewProps } from '../../pages.ts';
 type Entry = Shown<typeof auditEntry>;
 
 export default function Audit(_: ViewProps) {
-  const list = useList<Entry>('/api/audit?limit=50');
+  const list = useList<Entry>('/api/audit?limit=50', ({ n }) => n);
   return html`<${View}
     title="Audit trail"
     lead="Who changed what through the API, and what came of it. An entry is stored before its act."

@@ -3,6 +3,7 @@ import type { event } from '../../../../resources/delivery/event.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { isSubscriber } from '../../kit/api.ts';
 import { Amount, Code, Facts, Time } from '../../kit/elements.ts';
+import { pageOf } from '../../kit/find.ts';
 import { amountText, shortText, signedText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
@@ -17,15 +18,6 @@ function flatten(data: object, before = ''): [name: string, field: string, value
   });
 }
 
-const PAGES: Record<string, string> = {
-  operation_id: 'operations',
-  endpoint_id: 'endpoints',
-  delivery_id: 'deliveries',
-  report_id: 'reports',
-  drift_id: 'drifts',
-  period_id: 'periods',
-};
-
 function shownOf(field: string, value: unknown): unknown {
   if (value === null || value === '') return null;
   if (Array.isArray(value))
@@ -33,14 +25,9 @@ function shownOf(field: string, value: unknown): unknown {
   const text = String(value);
   if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return html`<${Time} at=${text} exact />`;
   if (/(amount|balance)/.test(field) && /^-?\d+$/.test(text)) return html`<${Amount} of=${text} />`;
-  const page = PAGES[field] ?? (/^op_/.test(text) ? 'operations' : undefined);
   const isWallet = /(^|_)addr$|^owner$/.test(field);
   // A subscriber has no pages of them.
-  const href = isSubscriber()
-    ? undefined
-    : isWallet
-      ? `/wallets/${text}`
-      : page && `/${page}/${text}`;
+  const href = isSubscriber() ? undefined : isWallet ? `/wallets/${text}` : pageOf(text);
   const isLong = /^\S{24,}$/.test(text);
   return isLong || href ? html`<${Code} text=${text} href=${href} /> ` : text;
 }

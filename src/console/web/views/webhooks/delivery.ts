@@ -1,7 +1,7 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
 import type { attempt, deliveryDetail } from '../../../../resources/delivery/delivery.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { call, isSubscriber, type Page, useData } from '../../kit/api.ts';
+import { call, isSubscriber, type Page, type Problem, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
 import { durationText, isPast } from '../../kit/format.ts';
@@ -27,7 +27,26 @@ export default function DeliveryView({ ids }: ViewProps) {
     attempts.reload();
   };
   if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
+  const shown = { delivery: data, path, again, problem: problem ?? attempts.problem };
+  return html`<${Loaded} ...${shown} attempts=${attempts.data?.data ?? []} />`;
+}
+
+function Loaded({
+  delivery: data,
+  attempts: rows,
+  path,
+  problem,
+  again,
+}: {
+  delivery: Detail;
+  attempts: readonly Attempt[];
+  path: string;
+  problem: Problem | undefined;
+  again: () => void;
+}) {
+  const endpoint = useData<Endpoint>(`/api/endpoints/${data.endpoint_id}`).data;
   const retry = html`<${Order}
+    ownedBy=${endpoint?.created_by}
     label="Retry now"
     kind=${data.state === 'delivered' ? 'quiet' : 'plain'}
     text="The same event is sent once more, with the same id. Its schedule of attempts starts anew."
@@ -38,6 +57,7 @@ export default function DeliveryView({ ids }: ViewProps) {
   ${
     data.state === 'exhausted' &&
     html`<${Order}
+      ownedBy=${endpoint?.created_by}
       label="Give it up"
       kind="quiet"
       text=${GIVE_UP}
@@ -46,11 +66,10 @@ export default function DeliveryView({ ids }: ViewProps) {
     />`
   }`;
   const title = html`${data.event_type} <${State} of=${stateOf(data)} />`;
-  const rows = attempts.data?.data ?? [];
   return html`<${View} title=${title} lead=${adviceOf(data)} actions=${retry}>
-    <${Failed} problem=${problem ?? attempts.problem} retry=${again} />
+    <${Failed} problem=${problem} retry=${again} />
     <div class="columns">
-      <${Card} title="Delivery"><${DeliveryFacts} delivery=${data} /><//>
+      <${Card} title="Delivery"><${DeliveryFacts} delivery=${data} url=${endpoint?.url} /><//>
       <${Request} delivery=${data} />
     </div>
     <${Card} title=${`Attempts (${data.attempts})`}>
@@ -69,14 +88,10 @@ function adviceOf({ state, attempts }: Detail): string {
   return '';
 }
 
-function DeliveryFacts({ delivery }: { delivery: Detail }) {
+function DeliveryFacts({ delivery, url }: { delivery: Detail; url: string | undefined }) {
   const { id, endpoint_id: endpoint, event_id: event, subject_seq: n } = delivery;
-  const { data } = useData<Endpoint>(`/api/endpoints/${endpoint}`);
   const pairs = [
-    [
-      'Endpoint',
-      html`<a class="break" href=${`/endpoints/${endpoint}`}>${data?.url ?? endpoint}</a>`,
-    ],
+    ['Endpoint', html`<a class="break" href=${`/endpoints/${endpoint}`}>${url ?? endpoint}</a>`],
     ['Subject', html`<${Code} text=${delivery.subject.replace(/^\w+:/, '')} />`],
     ['Number', `${n} of this subject`],
     ['Event', html`<${Code} text=${event} href=${eventPath(delivery)} />`],

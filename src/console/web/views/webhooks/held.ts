@@ -40,12 +40,14 @@ export function HeldCard({
     </p>
     <div class="actions">
       <${Order}
+        ownedBy=${endpoint.created_by}
         label="Enable and release"
         text="What was held is sent, in the order of the events."
         order=${enable('release')}
         done=${done}
       />
       <${Order}
+        ownedBy=${endpoint.created_by}
         label="Enable and skip"
         kind="danger"
         text="What was held is cancelled: the receiver never gets it. It can still read the feed."
@@ -66,6 +68,7 @@ export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () 
       endpoint.state === 'enabled' &&
       failed.length > 0 &&
       html`<${OrderForEach}
+        ownedBy=${endpoint.created_by}
         label="Retry what failed"
         rows=${failed}
         action="retry"
@@ -73,13 +76,26 @@ export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () 
         done=${done}
       />`
     }
-    ${exhausted.length > 0 && html`<${GiveUp} rows=${exhausted} done=${done} />`}
+    ${
+      exhausted.length > 0 &&
+      html`<${GiveUp} ownedBy=${endpoint.created_by} rows=${exhausted} done=${done} />`
+    }
   </p>`;
 }
 
 /** Ends deliveries whose every attempt failed, so that they wait no longer. */
-export function GiveUp({ rows, done }: { rows: readonly Owed[]; done: () => void }) {
+export function GiveUp({
+  ownedBy,
+  rows,
+  done,
+}: {
+  /** Of the endpoint, if they have one. */
+  ownedBy?: string;
+  rows: readonly Owed[];
+  done: () => void;
+}) {
   return html`<${OrderForEach}
+    ownedBy=${ownedBy}
     label=${`Give up ${countText(rows.length)}`}
     rows=${rows}
     action="cancel"
@@ -90,12 +106,14 @@ export function GiveUp({ rows, done }: { rows: readonly Owed[]; done: () => void
 }
 
 function OrderForEach({
+  ownedBy,
   label,
   rows,
   action,
   text,
   done,
 }: {
+  ownedBy: string | undefined;
   label: string;
   rows: readonly Owed[];
   action: 'retry' | 'cancel';
@@ -110,6 +128,7 @@ function OrderForEach({
     }
   };
   return html`<${Order}
+    ownedBy=${ownedBy}
     label=${label}
     kind="quiet"
     text=${html`${countText(rows.length)} deliveries ${text}
