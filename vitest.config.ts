@@ -21,7 +21,7 @@ const LONG = [
   'test/api/docs.test.ts',
   'test/cli/{demo,export-hledger,setup}.test.ts',
   'test/cli/import/import.test.ts',
-  'test/console/!(console|find).test.ts',
+  'test/console/!(console|find|format).test.ts',
   'test/daemon/{clock-steps,delivery-process,generic-errors,master-key}.test.ts',
   'test/daemon/{report-bucket,roles}.test.ts',
   'test/db/{embedded-places,releases,rolling-upgrade}.test.ts',

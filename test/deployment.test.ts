@@ -151,3 +151,8 @@ describe('kubernetes.yaml', () => {
     expect(limitMiB).toBeGreaterThanOrEqual(2 * (heapMiB + 200));
   });
 });
+
+it('The chart has the version of the daemon', () => {
+  const { version } = JSON.parse(readFileSync(join(CONFIG, '../package.json'), 'utf8'));
+  expect(parse(read('helm/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+});
