@@ -62,8 +62,8 @@ export interface RunPlan {
 
 /** How the figures of a table were made. */
 export const HELD =
-  `Scraped every ${SCRAPE_S} s. An alert may take longer than the outage lasted: promtool then reads ` +
-  'the second half of the samples again and again, counters as growing further.';
+  `Scraped every ${SCRAPE_S} s. An alert may take longer than the outage lasted: promtool then ` +
+  'reads the second half of the samples again and again, counters as growing further.';
 
 /** Fires on a machine that other work keeps busy, also without the outage. */
 const OF_THE_MACHINE = /^TallyhookEventLoopSlow\b/;
