@@ -19,7 +19,7 @@ const COMPOSE = join(import.meta.dirname, '../config/compose.yaml');
 
 describe('The image', () => {
   if (!CAN_BUILD) {
-    it('It is only built by root, who may mount', () => expect(process.geteuid?.()).not.toBe(0));
+    it('is not built here, because only root may mount', () => expect(process.geteuid?.()).not.toBe(0));
     return;
   }
   const folder = useFolder();

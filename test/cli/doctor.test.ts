@@ -37,7 +37,7 @@ describe('The doctor', () => {
     const ownerUrl = /^DATABASE_OWNER_URL=(.*)$/m.exec(text)?.[1] ?? '';
     const migrated = await runCommand(environment({ DATABASE_OWNER_URL: ownerUrl }), 'migrate');
     expect(migrated).toMatchObject({ code: 0 });
-  }, 120_000);
+  });
   afterAll(() => servers.close());
 
   const at = (url: string) => Object.assign(new URL(url), { pathname: '/shop' }).href;
@@ -63,7 +63,7 @@ describe('The doctor', () => {
     expect(text).toContain('ok    commits: become durable');
     expect(text).toContain('ok    heartbeats: none was lost');
     expect(text).toContain('ok    replica: has what is committed');
-  }, 60_000);
+  });
 
   it('names a daemon that works with the login of a superuser', async () => {
     expect(await found('login', { DATABASE_URL: at(servers.url) })).toEqual({
@@ -71,7 +71,7 @@ describe('The doctor', () => {
       ok: false,
       found: expect.stringMatching(/^DATABASE_URL: login postgres is a superuser, .* setup makes$/),
     });
-  }, 60_000);
+  });
 
   it('names a login that may have fewer connections than its daemons open', async () => {
     await execute(servers.url, 'alter role tallyhook_daemon connection limit 9');
@@ -83,7 +83,7 @@ describe('The doctor', () => {
         'tallyhook_daemon connection limit -1, or lower database.connections',
     });
     await execute(servers.url, 'alter role tallyhook_daemon connection limit -1');
-  }, 60_000);
+  });
 
   it('names a daemon that lost its heartbeat, and not one that was stopped', async () => {
     const settings = { http: { port: 0 }, daemon: { heartbeat_timeout_ms: 2_000 } };
@@ -99,7 +99,7 @@ describe('The doctor', () => {
     );
     const none = () => found('heartbeats');
     await expect.poll(none, { timeout: 30_000 }).toMatchObject({ ok: false, found: lost });
-  }, 60_000);
+  });
 
   it('names a replica that is away, behind or none', async () => {
     const nowhere = `postgres://postgres@127.0.0.1:${await freePort()}/shop`;
@@ -119,7 +119,7 @@ describe('The doctor', () => {
       found: expect.stringMatching(/^DATABASE_READ_URL: it is more than 10 s behind, /),
     });
     await execute(servers.standbyUrl, 'select pg_wal_replay_resume()');
-  }, 90_000);
+  });
 
   it('names commits that hang for a standby that is gone, and leaves no session waiting', async () => {
     await execute(servers.url, "alter system set synchronous_standby_names = 'gone'");
@@ -138,5 +138,5 @@ describe('The doctor', () => {
     await execute(servers.url, 'alter system reset synchronous_standby_names');
     await execute(servers.url, 'select pg_reload_conf()');
     expect(await found('commits')).toMatchObject({ ok: true });
-  }, 90_000);
+  });
 });

@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { type Environment, loadConfig, requireService } from '../../src/daemon/config/config.ts';
 import { DEFINED, treeOf } from '../../src/daemon/config/settings.ts';
 import { useFolder } from '../harness/folder.ts';
+import { refusal } from './refusal.ts';
 import { defaultYaml, settingsPage } from './settings-text.ts';
 
 const DEFAULTS = join(import.meta.dirname, '../../config/default.yaml');
@@ -26,17 +27,6 @@ async function fileOf(text: string): Promise<Environment> {
   const path = join(folder, `${files++}.yaml`);
   await writeFile(path, text);
   return { TALLYHOOK_CONFIG: path };
-}
-
-/** The line with which loading fails. */
-function refusal(env: Environment): string {
-  try {
-    loadConfig(env);
-  } catch (error) {
-    expect(error).toMatchObject({ code: 'bad_setting' });
-    return String((error as { detail?: string }).detail);
-  }
-  throw new Error('the configuration was accepted');
 }
 
 describe('config/default.yaml', () => {

@@ -55,7 +55,7 @@ it.each<[string, (machine: ManualMachine) => void, boolean]>([
 
 it('Heartbeats that are not committed in time are logged once, also while one waits, and their return', async () => {
   const { log, logged } = textLog();
-  const { heartbeat } = await openHeartbeat({ log, aliveMs: 300 });
+  const { heartbeat } = await openHeartbeat({ log, aliveMs: 3_000 });
   const messages = () => logged.text.match(/(?<="msg":")[^"]*heartbeat[^"]*/g) ?? [];
   await heartbeat.beat();
   const waiting = await owner.begin(async ({ sql }) => {

@@ -42,12 +42,14 @@ it('With a port of its own the metrics are served there and nowhere else, and no
 });
 
 it('The port of the metrics is scraped until the daemon has stopped, and then does not keep it', async () => {
-  const { daemon, metrics } = await started({ daemon: { ...QUICK.daemon, unready_ms: 2_000 } });
+  const { daemon, metrics } = await started({ daemon: { ...QUICK.daemon, unready_ms: 10_000 } });
   const { hostname, port } = new URL(metrics);
   const idle = connect(Number(port), hostname);
   daemon.child.kill('SIGTERM');
-  const isUnready = async () =>
-    (await fetch(new URL('/readyz', daemon.url))).status === 503 || undefined;
+  const isUnready = async () => {
+    const answer = await fetch(new URL('/readyz', daemon.url)).catch(() => undefined);
+    return answer?.status === 503 || undefined;
+  };
   expect(await until(isUnready)).toBe(true);
   expect((await fetch(metrics)).status).toBe(200);
   expect(await daemon.stop()).toBe(0);

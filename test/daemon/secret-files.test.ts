@@ -2,11 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { type Environment, loadConfig } from '../../src/daemon/config/config.ts';
+import { loadConfig } from '../../src/daemon/config/config.ts';
 import { SECRETS } from '../../src/daemon/config/settings.ts';
 import { ADMIN_KEY, environmentOf, spawnDaemon } from '../harness/daemon.ts';
 import { useFolder } from '../harness/folder.ts';
 import { useWorld } from '../harness/rig.ts';
+import { refusal } from './refusal.ts';
 
 const world = await useWorld();
 const folder = useFolder();
@@ -16,17 +17,6 @@ function fileOf(text: string): string {
   const path = join(folder, `${files++}`);
   writeFileSync(path, text);
   return path;
-}
-
-/** The line with which loading fails. */
-function refusal(env: Environment): string {
-  try {
-    loadConfig(env);
-  } catch (error) {
-    expect(error).toMatchObject({ code: 'bad_setting' });
-    return String((error as { detail?: string }).detail);
-  }
-  throw new Error('the configuration was accepted');
 }
 
 it('A daemon whose secrets all stand in files serves with them and shows none of them', async () => {

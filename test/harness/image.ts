@@ -69,7 +69,7 @@ export async function buildImage(
     else if (name === 'CMD') built.command = JSON.parse(text);
     else if (name === 'HEALTHCHECK') built.health = JSON.parse(text.replace(/^.*? CMD /, ''));
     else if (!['VOLUME', 'EXPOSE', 'STOPSIGNAL'].includes(name))
-      throw new Error(`what is ${name}?`);
+      throw new Error(`the Dockerfile has an unknown step ${name}`);
   }
   if (!stage) throw new Error('the Dockerfile has no stage');
   const last = stage;

@@ -17,10 +17,21 @@ export interface PostgresPrograms {
   folder: string;
   /** @throws Error with `stderr` */
   command(name: string, ...args: string[]): Promise<void>;
+  /** Makes the data of a server in this sub-folder, with the default configuration. */
+  initialize(name: string, options?: InitOptions): Promise<void>;
+  /** Copies the running primary of this port into this sub-folder, and starts it; the port. */
+  startStandby(name: string, primary: number): Promise<number>;
   /** Starts the server whose data are in this sub-folder. */
   start(name: string, port: number): Promise<void>;
   stop(name: string, mode: string): Promise<void>;
   remove(): Promise<void>;
+}
+
+interface InitOptions {
+  /** Further lines of postgresql.conf. */
+  settings?: string;
+  /** The file with the password that every client needs; by default none needs one. */
+  passwordFile?: string;
 }
 
 /** @param bin the folder of Postgres' programs, such as /usr/lib/postgresql/15/bin */
@@ -33,21 +44,34 @@ export async function openPrograms(bin: string): Promise<PostgresPrograms> {
     const [program = '', ...rest] = [...user, join(bin, name), ...args];
     await run(program, rest, { cwd: folder, maxBuffer: 2 ** 30 });
   };
+  const start = (name: string, port: number) =>
+    command(
+      'pg_ctl',
+      '-D',
+      join(folder, name),
+      '-l',
+      join(folder, `${name}.log`),
+      '-w',
+      'start',
+      '-o',
+      `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`,
+    );
   return {
     folder,
     command,
-    start: (name, port) =>
-      command(
-        'pg_ctl',
-        '-D',
-        join(folder, name),
-        '-l',
-        join(folder, `${name}.log`),
-        '-w',
-        'start',
-        '-o',
-        `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`,
-      ),
+    async initialize(name, { settings = '', passwordFile } = {}) {
+      const auth = passwordFile ? ['scram-sha-256', '--pwfile', passwordFile] : ['trust'];
+      await command('initdb', '-D', join(folder, name), '-U', 'postgres', '-A', ...auth);
+      await appendFile(join(folder, name, 'postgresql.conf'), settings);
+    },
+    async startStandby(name, primary) {
+      const source = ['-h', '127.0.0.1', '-p', String(primary), '-U', 'postgres'];
+      await command('pg_basebackup', '-D', join(folder, name), '-R', '-X', 'stream', ...source);
+      const port = await freePort();
+      await start(name, port);
+      return port;
+    },
+    start,
     stop: (name, mode) => command('pg_ctl', '-D', join(folder, name), '-m', mode, '-w', 'stop'),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
@@ -72,18 +96,7 @@ export async function startPasswordServer(
   const programs = await openPrograms(DEBIAN_BIN);
   const file = join(programs.folder, 'password');
   await writeFile(file, password);
-  await programs.command(
-    'initdb',
-    '-D',
-    join(programs.folder, 'data'),
-    '-U',
-    'postgres',
-    '-A',
-    'scram-sha-256',
-    '--pwfile',
-    file,
-  );
-  await appendFile(join(programs.folder, 'data', 'postgresql.conf'), configuration);
+  await programs.initialize('data', { settings: configuration, passwordFile: file });
   const port = await freePort();
   await programs.start('data', port);
   return {

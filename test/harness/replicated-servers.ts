@@ -5,6 +5,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import postgres from 'postgres';
+import { joinSockets } from './join-sockets.ts';
 import { freePort, listen } from './listen.ts';
 import { openPrograms } from './postgres-programs.ts';
 
@@ -28,14 +29,12 @@ export interface Servers {
  */
 export async function openServers(bin: string, synchronous: boolean): Promise<Servers> {
   const programs = await openPrograms(bin);
-  const { folder, command, start } = programs;
-  const [first, second] = [await freePort(), await freePort()];
+  const { folder, command } = programs;
   const data = (name: string) => join(folder, name);
-  await command('initdb', '-D', data('primary'), '-U', 'postgres', '-A', 'trust');
-  await start('primary', first);
-  const source = ['-h', '127.0.0.1', '-p', String(first), '-U', 'postgres'];
-  await command('pg_basebackup', '-D', data('standby'), '-R', '-X', 'stream', ...source);
-  await start('standby', second);
+  await programs.initialize('primary');
+  const first = await freePort();
+  await programs.start('primary', first);
+  const second = await programs.startStandby('standby', first);
   if (synchronous) {
     const sql = postgres(`postgres://postgres@127.0.0.1:${first}/postgres`, { max: 1 });
     await sql.unsafe("alter system set synchronous_standby_names = '*'");
@@ -73,18 +72,7 @@ async function openRelay(port: number) {
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (near) => {
     const far = connect({ port: target, host: '127.0.0.1', noDelay: true });
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => other.destroy());
-      socket.on('close', () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-      socket.pipe(other);
-    }
+    joinSockets(near, far, sockets);
   });
   const cut = () => {
     for (const socket of sockets) socket.destroy();

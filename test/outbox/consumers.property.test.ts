@@ -124,7 +124,8 @@ it('Workers of two daemons that crash at random get each event, in order, one at
   const left = { events: SUBJECTS * EACH, crashes: 0, handOuts: 0 };
   /** The leases that workers have, by subject. */
   const live = new Map<string, { worker: number; until: number }>();
-  // An answer may be seen after that to a later pull, so the order is judged by what was asked.
+  // The next event may reach another worker before this one reads the answer to its
+  // acknowledgement, so the order is judged by the acknowledgements that were sent.
   const asked = new Map(subjects.map((subject) => [subject, new Set<number>()]));
   const done = new Map(subjects.map((subject) => [subject, [] as number[]]));
   const wrong: string[] = [];

@@ -310,7 +310,14 @@ describe('An endpoint', () => {
         where schemaname = 'tallyhook' and funcname = 'body_of'`;
         return rows[0]?.calls ?? 0;
       });
-    const changed = { ...walletEvent(), type: 'wallet.balance_changed' } as never;
+    const { subject, occurredAt } = walletEvent();
+    const [addr, state] = [subject.slice('wallet:'.length), { balance: '1', status: 1 }];
+    const changed: EventDraft = {
+      type: 'wallet.balance_changed',
+      subject,
+      occurredAt,
+      data: { addr, previous: state, current: state, explanation: 'explained', operations: [] },
+    };
     const wallets = walletEvents(20);
     expect(await bodiesOf(...wallets)).toBe(0);
     expect(await bodiesOf(...wallets, changed, ...wallets)).toBe(1);

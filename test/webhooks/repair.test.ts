@@ -101,35 +101,42 @@ describe('While the circuit of an endpoint is open', () => {
 });
 
 describe('What a person asks for locks the health of an endpoint before all else, as results do', () => {
-  it.each(['retry', 'test', 'enable'] as const)('so %s waits with no other lock', async (act) => {
-    const id = await failing(0);
-    const [delivery] = await rig.deliveriesOf(id);
-    await rig.webhooks.sendTest(id);
-    if (act === 'enable') await rig.webhooks.disable(id);
-    const acts = {
-      retry: () => rig.webhooks.retryDelivery(delivery?.id ?? ''),
-      test: () => rig.webhooks.sendTest(id),
-      enable: () => rig.webhooks.enable(id),
-    };
-    const { sql } = rig.database.owner;
-    let acting: Promise<unknown> = Promise.resolve();
-    const free = await rig.database.db.begin(async (tx) => {
-      await tx.sql`
-        select from tallyhook.endpoint_health where endpoint_id = ${id} for no key update`;
-      acting = acts[act]();
-      await untilLockWaits(rig.database.owner);
-      const [row = ''] = [delivery?.id.slice(4)];
-      const locked = await Promise.all([
-        sql`select from tallyhook.endpoints where id = ${id} for update skip locked`,
-        sql`select from tallyhook.pending_deliveries where id = ${row} for update skip locked`,
-        sql`select from tallyhook.subjects where subject = ${`endpoint:${id}`}
-          for update skip locked`,
-      ]);
-      return locked.map(({ length }) => length);
-    });
-    await acting;
-    expect(free).toEqual([1, 1, 1]);
-  });
+  it.each([
+    ['A retry', 'retry'],
+    ['A test event', 'test'],
+    ['An enabling', 'enable'],
+  ] as const)(
+    '%s by hand waits for the lock of the endpoint health and holds no other lock',
+    async (_, act) => {
+      const id = await failing(0);
+      const [delivery] = await rig.deliveriesOf(id);
+      await rig.webhooks.sendTest(id);
+      if (act === 'enable') await rig.webhooks.disable(id);
+      const acts = {
+        retry: () => rig.webhooks.retryDelivery(delivery?.id ?? ''),
+        test: () => rig.webhooks.sendTest(id),
+        enable: () => rig.webhooks.enable(id),
+      };
+      const { sql } = rig.database.owner;
+      let acting: Promise<unknown> = Promise.resolve();
+      const free = await rig.database.db.begin(async (tx) => {
+        await tx.sql`
+          select from tallyhook.endpoint_health where endpoint_id = ${id} for no key update`;
+        acting = acts[act]();
+        await untilLockWaits(rig.database.owner);
+        const [row = ''] = [delivery?.id.slice(4)];
+        const locked = await Promise.all([
+          sql`select from tallyhook.endpoints where id = ${id} for update skip locked`,
+          sql`select from tallyhook.pending_deliveries where id = ${row} for update skip locked`,
+          sql`select from tallyhook.subjects where subject = ${`endpoint:${id}`}
+            for update skip locked`,
+        ]);
+        return locked.map(({ length }) => length);
+      });
+      await acting;
+      expect(free).toEqual([1, 1, 1]);
+    },
+  );
 });
 
 it('A retry by hand goes before the backlog of a healthy endpoint', async () => {

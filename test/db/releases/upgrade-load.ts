@@ -3,6 +3,7 @@
  * connection that it cuts, is sent to the next one under the same idempotency key, as a load
  * balancer or an app does; a write that no daemon takes is refused.
  */
+import { monotonicMs } from '../../../src/kernel/clock.ts';
 import { must } from '../../../src/kernel/errors.ts';
 import { makeApp } from '../../harness/app.ts';
 import type { DaemonProcess, World } from '../../harness/daemon.ts';
@@ -24,7 +25,7 @@ export class Load {
   readonly unready: string[] = [];
   /** Daemons that were told to stop, or are not yet replaced. */
   readonly leaving = new Set<DaemonProcess>();
-  /** The answer times of writes, in milliseconds; to be emptied by whoever reads them. */
+  /** The answer times of writes, in milliseconds; the reader empties the list. */
   readonly durations: number[] = [];
   private readonly addresses: string[];
   private readonly daemons: readonly DaemonProcess[];
@@ -55,9 +56,9 @@ export class Load {
   private async work(): Promise<void> {
     while (!this.stopped) {
       const n = this.next++;
-      const started = performance.now();
+      const startedMs = monotonicMs();
       await this.write(n);
-      this.durations.push(performance.now() - started);
+      this.durations.push(monotonicMs() - startedMs);
     }
   }
 
@@ -68,9 +69,9 @@ export class Load {
       const key = { 'idempotency-key': `upgrade-${n}` };
       const answer = await makeApp(() => daemon.url)
         .give(must(this.addresses[n % 2], 'address'), n, key)
-        .catch(({ message }: Error) => ({ status: 0, text: message, headers: {} as never }));
+        .catch(({ message }: Error) => ({ status: 0, text: message, headers: undefined }));
       if (answer.status === 200) {
-        this.answered.set(n, String(answer.headers['tallyhook-operation']));
+        this.answered.set(n, String(answer.headers?.['tallyhook-operation']));
         return;
       }
       const why = `${answer.status} ${answer.text}`;

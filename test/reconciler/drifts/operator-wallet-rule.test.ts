@@ -27,29 +27,64 @@ const EACH = { d10: ['1@5'], d30: ['1@25'], d50: ['1@45'] };
 const ofTwo = GIVES.map(({ from, amount }) => give(from, amount, '2'));
 
 it.each<[string, DriftOfWallet[], OperatorGive[], Record<string, string[]> | undefined]>([
-  ['three drifts equal the gives of their windows', DRIFTS, GIVES, EACH],
-  ['only two drifts do', DRIFTS.slice(1), GIVES.slice(1), undefined],
-  ['a drift has another amount', [drift(10, -6n), ...DRIFTS.slice(1)], GIVES, undefined],
+  ['recognised when three drifts equal the gives of their windows', DRIFTS, GIVES, EACH],
   [
-    'a fourth drift has another amount',
+    'not recognised when only two drifts equal the gives of their windows',
+    DRIFTS.slice(1),
+    GIVES.slice(1),
+    undefined,
+  ],
+  [
+    'not recognised when a drift has another amount',
+    [drift(10, -6n), ...DRIFTS.slice(1)],
+    GIVES,
+    undefined,
+  ],
+  [
+    'recognised when a fourth drift has another amount',
     [...DRIFTS, drift(70, -9n)],
     [...GIVES, give(65, 8n)],
     EACH,
   ],
-  ['a drift is a change that came in', [...DRIFTS, drift(40, 900n)], GIVES, EACH],
   [
-    'the drifts are changes that came in',
+    'recognised when one more drift is a change that came in',
+    [...DRIFTS, drift(40, 900n)],
+    GIVES,
+    EACH,
+  ],
+  [
+    'not recognised when all drifts are changes that came in',
     [10, 30, 50].map((end) => drift(end, 5n)),
     GIVES,
     undefined,
   ],
-  ['a give between them left the balance as it was', DRIFTS, [...GIVES, give(35, 5n)], undefined],
-  ['a give before the first did', DRIFTS, [give(-9, 5n), ...GIVES], EACH],
-  ['a give after the last does not show yet', DRIFTS, [...GIVES, give(55, 5n)], EACH],
-  ['a give of another operator is between them', DRIFTS, [...GIVES, give(35, 5n, '2')], EACH],
-  ['another operator fits as well', DRIFTS, [...GIVES, ...ofTwo], undefined],
   [
-    'another operator fits, but this one does not',
+    'not recognised when a give between the drifts left the balance as it was',
+    DRIFTS,
+    [...GIVES, give(35, 5n)],
+    undefined,
+  ],
+  [
+    'recognised when a give before the first drift left the balance as it was',
+    DRIFTS,
+    [give(-9, 5n), ...GIVES],
+    EACH,
+  ],
+  [
+    'recognised when a give after the last drift does not show yet',
+    DRIFTS,
+    [...GIVES, give(55, 5n)],
+    EACH,
+  ],
+  [
+    'recognised when a give of another operator is between the drifts',
+    DRIFTS,
+    [...GIVES, give(35, 5n, '2')],
+    EACH,
+  ],
+  ['not recognised when another operator fits as well', DRIFTS, [...GIVES, ...ofTwo], undefined],
+  [
+    'recognised when another operator fits, but this one does not',
     DRIFTS,
     [...ofTwo, give(35, 5n), give(5, 1n)],
     {
@@ -59,33 +94,38 @@ it.each<[string, DriftOfWallet[], OperatorGive[], Record<string, string[]> | und
     },
   ],
   [
-    'two gives of one window sum to its drift',
+    'recognised when two gives of one window sum to its drift',
     [...DRIFTS, drift(70, -9n)],
     [...GIVES, give(63, 4n), give(64, 5n)],
     { ...EACH, d70: ['1@63', '1@64'] },
   ],
   [
-    'gives share their windows with other changes, but not most of them',
+    'recognised when gives share their windows with other changes, but not most of them',
     [...DRIFTS, drift(40, null)],
     [...GIVES, give(33, 1n), give(35, 2n)],
     EACH,
   ],
   [
-    'most gives share their windows with other changes',
+    'not recognised when most gives share their windows with other changes',
     [...DRIFTS, drift(40, 100n)],
     [...GIVES, give(33, 1n), give(35, 2n), give(36, 3n)],
     undefined,
   ],
   [
-    'a give was not shown in the window of a drift that others equal',
+    'not recognised when a give was not shown in the window of a drift that others equal',
     [...DRIFTS, drift(70, -9n)],
     [...GIVES, give(62, 1n), give(63, 4n), give(64, 5n)],
     undefined,
   ],
-  ['a drift has no begin', [drift(10, -5n, null), ...DRIFTS.slice(1)], GIVES, undefined],
-  ['there are no gives', DRIFTS, [], undefined],
-  ['there are no drifts', [], GIVES, undefined],
-])('When %s, the operator is recognised or not', (_, drifts, gives, expected) => {
+  [
+    'not recognised when a drift has no begin',
+    [drift(10, -5n, null), ...DRIFTS.slice(1)],
+    GIVES,
+    undefined,
+  ],
+  ['not recognised when there are no gives', DRIFTS, [], undefined],
+  ['not recognised when there are no drifts', [], GIVES, undefined],
+])('The operator is %s', (_, drifts, gives, expected) => {
   const found = operatorOf(drifts, gives);
   expect(found && Object.fromEntries(found.gives)).toEqual(expected);
 });

@@ -5,21 +5,18 @@
  * whole pages that Postgres writes after each checkpoint.
  */
 import { readdir, readFile } from 'node:fs/promises';
-import { connect, type Db } from '../../../src/db/connect.ts';
-import { monotonicMs, pause, systemClock } from '../../../src/kernel/clock.ts';
-import { startSandbox } from '../../../src/sandbox/sandbox.ts';
-import { type App, makeApp } from '../../harness/app.ts';
-import { CLIENT, environmentOf, spawnDaemon } from '../../harness/daemon.ts';
-import { startReceiver } from '../../harness/receiver.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import type { App } from '../../harness/app.ts';
 import { until } from '../../harness/until.ts';
 import { startDebian } from './debian.ts';
 import { type Bench, quantileOf, type Result } from './frame.ts';
+import { addressesOf, giveAt, openRig } from './rig.ts';
 
 const RATES = [1, 10, 50, 100];
 const LOAD_S = 30;
 /** Before, so that each connection has planned its statements. */
 const WARM_UP_S = 10;
-const WALLETS = 50;
+const WALLETS = addressesOf(50);
 const ENDS_WITHIN_MS = 240_000;
 /** Of the times in /proc, in each second. */
 const TICKS = 100;
@@ -34,22 +31,10 @@ export const sizing: Bench = {
     try {
       const server = await startDebian();
       stops.push(server.close);
-      const db = connect({ url: server.url, max: 1, statementTimeoutMs: ENDS_WITHIN_MS });
-      stops.push(() => db.end());
-      const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
-      stops.push(() => sandbox.close());
-      for (const addr of ADDRESSES) sandbox.control.setWallet(addr, { amt_token: 10n ** 12n });
-      const receiver = await startReceiver();
-      stops.push(() => receiver.close());
-      const settings = { http: { port: 0 }, log: { level: 'warn' } };
-      const daemon = await spawnDaemon(environmentOf(server.url, sandbox.url), settings);
-      stops.push(() => daemon.stop());
-      const app = makeApp(() => daemon.url);
-      const body = { url: receiver.url, event_types: ['operation.*'] };
-      const made = await app.call('POST', '/api/endpoints', body);
-      if (made.status !== 201) throw new Error(made.text);
+      const input = { url: server.url, wallets: WALLETS, statementTimeoutMs: ENDS_WITHIN_MS };
+      const { daemon, app, db } = await openRig(input, stops);
       const of = { app, db, roots: { daemon: daemon.child.pid ?? 0, postgres: server.pid } };
-      await load(app, RATES[1] ?? 1, WARM_UP_S);
+      await giveAt(app, WALLETS, { perS: RATES[1] ?? 1, seconds: WARM_UP_S });
       await settled(db);
       const results: Result[] = [];
       for (const rate of RATES) results.push(...(await measure(of, rate)));
@@ -60,11 +45,6 @@ export const sizing: Bench = {
   },
 };
 
-const ADDRESSES = Array.from(
-  { length: WALLETS },
-  (_, n) => `0x${(n + 1).toString(16).padStart(40, 'c')}`,
-);
-
 interface Measured {
   app: App;
   db: Db;
@@ -74,7 +54,7 @@ interface Measured {
 async function measure({ app, db, roots }: Measured, rate: number): Promise<Result[]> {
   const from = await walOf(db);
   const before = await timesOf(roots);
-  const waits = await load(app, rate, LOAD_S);
+  const waits = await giveAt(app, WALLETS, { perS: rate, seconds: LOAD_S });
   const connections = await connectionsOf(db);
   await settled(db);
   const after = await timesOf(roots);
@@ -95,29 +75,6 @@ async function measure({ app, db, roots }: Measured, rate: number): Promise<Resu
     one('WAL per write', 'B', wal),
     one('connections', '', connections),
   ];
-}
-
-/** Gives to all wallets in turn, each at its time; answers how long each took, sorted. */
-async function load(app: App, perSecond: number, seconds: number): Promise<number[]> {
-  const startedAt = monotonicMs();
-  const waits: number[] = [];
-  const give = async (n: number) => {
-    const key = { 'idempotency-key': `sizing-${startedAt}-${n}` };
-    const sentAt = monotonicMs();
-    const { status, text } = await app.give(ADDRESSES[n % WALLETS] ?? '', 1 + (n % 97), key);
-    if (status >= 300) throw new Error(`answered ${status} ${text}`);
-    waits.push(monotonicMs() - sentAt);
-  };
-  const all: Promise<void>[] = [];
-  for (let n = 0; n < perSecond * seconds; n++) {
-    await pause(Math.max(0, startedAt + (n * 1_000) / perSecond - monotonicMs()));
-    const given = give(n);
-    // Awaited below, when all have been sent.
-    given.catch(() => {});
-    all.push(given);
-  }
-  await Promise.all(all);
-  return waits.sort((a, b) => a - b);
 }
 
 /** Waits until every write is settled and its webhooks are delivered. */

@@ -5,21 +5,20 @@
  * happens is measured first, without and with polls.
  */
 import { connect as connectSocket, createServer, type Socket } from 'node:net';
-import { connect, type Db } from '../../../src/db/connect.ts';
-import { monotonicMs, pause, systemClock } from '../../../src/kernel/clock.ts';
-import { startSandbox } from '../../../src/sandbox/sandbox.ts';
-import { type App, makeApp } from '../../harness/app.ts';
-import { CLIENT, environmentOf, spawnDaemon } from '../../harness/daemon.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import { monotonicMs, pause } from '../../../src/kernel/clock.ts';
+import type { App } from '../../harness/app.ts';
+import { joinSockets } from '../../harness/join-sockets.ts';
 import { listen } from '../../harness/listen.ts';
-import { startReceiver } from '../../harness/receiver.ts';
 import { execute } from '../../harness/temporary-server.ts';
 import { until } from '../../harness/until.ts';
 import { startDebian } from './debian.ts';
 import type { Bench, Result, Target } from './frame.ts';
+import { addressesOf, done, giveAt, openRig } from './rig.ts';
 import { sizesOf } from './storage.ts';
 
 const GIVES_PER_S = 20;
-const WALLETS = 10;
+const WALLETS = addressesOf(10);
 const IDLE_S = 15;
 const LOAD_S = 30;
 /** Before, so that each connection has planned its statements. */
@@ -109,39 +108,28 @@ async function measured() {
       "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track_utility = off\n",
     );
     stops.push(server.close);
-    const db = connect({ url: server.url, max: 1, statementTimeoutMs: ENDS_WITHIN_MS });
-    stops.push(() => db.end());
     const relay = await startRelay(server.port);
     stops.push(relay.close);
-    const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
-    stops.push(() => sandbox.close());
-    for (const addr of ADDRESSES) sandbox.control.setWallet(addr, { amt_token: 10n ** 12n });
-    const receiver = await startReceiver();
-    stops.push(() => receiver.close());
-    const url = Object.assign(new URL(server.url), { port: String(relay.port) }).href;
-    const daemon = await spawnDaemon(environmentOf(url, sandbox.url), SETTINGS);
-    stops.push(() => daemon.stop());
-    const app = makeApp(() => daemon.url);
     await execute(
       server.url,
       'create extension pg_stat_statements; create extension pg_walinspect',
     );
-    await done(
-      app.call('POST', '/api/endpoints', { url: receiver.url, event_types: ['operation.*'] }),
-    );
+    const daemonUrl = Object.assign(new URL(server.url), { port: String(relay.port) }).href;
+    const plan = { wallets: WALLETS, statementTimeoutMs: ENDS_WITHIN_MS };
+    const { app, db } = await openRig({ url: server.url, daemonUrl, ...plan }, stops);
     const counted = (work: () => Promise<unknown>) => countOf({ db, app, relay }, work);
     await pause(REST_MS);
     const quiet = await counted(() => pause(IDLE_S * 1000));
-    const refs = ADDRESSES.map((addr) => ({ kind: 'wallet', addr }));
+    const refs = WALLETS.map((addr) => ({ kind: 'wallet', addr }));
     await done(app.call('POST', '/api/watches', refs));
-    await load(app, GIVES_PER_S * WARM_UP_S, GIVES_PER_S);
+    await giveAt(app, WALLETS, { perS: GIVES_PER_S, seconds: WARM_UP_S });
     await ended(db, GIVES_PER_S * WARM_UP_S);
     await pause(REST_MS);
     const polled = await counted(() => pause(IDLE_S * 1000));
     const before = total(await sizesOf(db));
     await db.sql`checkpoint`;
     const loaded = await counted(async () => {
-      await load(app, GIVES_PER_S * LOAD_S, GIVES_PER_S);
+      await giveAt(app, WALLETS, { perS: GIVES_PER_S, seconds: LOAD_S });
       await ended(db, GIVES_PER_S * (WARM_UP_S + LOAD_S));
     });
     const listed = await listStatements(db);
@@ -150,13 +138,6 @@ async function measured() {
     for (const stop of stops.reverse()) await stop();
   }
 }
-
-const ADDRESSES = Array.from(
-  { length: WALLETS },
-  (_, n) => `0x${(n + 1).toString(16).padStart(40, 'b')}`,
-);
-
-const SETTINGS = { http: { port: 0 }, log: { level: 'warn' } };
 
 interface Relay {
   port: number;
@@ -183,18 +164,7 @@ async function startRelay(to: number): Promise<Relay> {
     far.on('data', () => {
       isAnswered = true;
     });
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => other.destroy());
-      socket.on('close', () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-      socket.pipe(other);
-    }
+    joinSockets(near, far, sockets);
   });
   return {
     port: await listen(server),
@@ -254,23 +224,6 @@ async function pollsOf(app: App): Promise<number> {
   const { text } = await app.call('GET', '/metrics');
   const counts = [...text.matchAll(/^tallyhook_polls_total\{[^}]*\} (\d+)/gm)];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
-}
-
-async function done(call: ReturnType<App['call']>): Promise<void> {
-  const { status, text } = await call;
-  if (status >= 300) throw new Error(`answered ${status} ${text}`);
-}
-
-/** Gives to all wallets in turn, each at its time. */
-async function load(app: App, writes: number, perSecond: number): Promise<void> {
-  const startedAt = monotonicMs();
-  const all: Promise<void>[] = [];
-  for (let n = 0; n < writes; n++) {
-    await pause(Math.max(0, startedAt + (n * 1000) / perSecond - monotonicMs()));
-    const key = { 'idempotency-key': `bench-${startedAt}-${n}` };
-    all.push(done(app.give(ADDRESSES[n % WALLETS] ?? '', 1 + (n % 97), key)));
-  }
-  await Promise.all(all);
 }
 
 /** Waits until every write is settled and its webhooks are delivered. */

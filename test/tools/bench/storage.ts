@@ -4,19 +4,17 @@
  * disk by table and index, and bytes of WAL by what they are about. A full-page image depends on
  * the time between checkpoints and is counted apart.
  */
-import { connect, type Db } from '../../../src/db/connect.ts';
-import { systemClock } from '../../../src/kernel/clock.ts';
-import { startSandbox } from '../../../src/sandbox/sandbox.ts';
-import { type App, makeApp } from '../../harness/app.ts';
-import { CLIENT, environmentOf, spawnDaemon } from '../../harness/daemon.ts';
-import { startReceiver } from '../../harness/receiver.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import type { App } from '../../harness/app.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { until } from '../../harness/until.ts';
 import type { Bench, Figures, Result } from './frame.ts';
+import { addressesOf, done, openRig } from './rig.ts';
 
 const WRITES = 4_000;
 const ROUNDS = 4;
 const WALLETS = 500;
+const ADDRESSES = addressesOf(WALLETS);
 const CALLERS = 16;
 const WATCHES_MAX = 500;
 const BUDGET_PER_S = 200;
@@ -63,20 +61,12 @@ function total(bytes: Bytes): number {
 
 async function measured(writes: number): Promise<Measured> {
   const server = await openTemporaryServer('bench');
-  const stops: (() => Promise<unknown>)[] = [server.close];
+  const stops: (() => unknown)[] = [server.close];
   try {
     const url = await server.createDatabase('storage');
-    const db = connect({ url, max: 2, statementTimeoutMs: ENDS_WITHIN_MS });
-    stops.push(() => db.end());
-    const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
-    stops.push(() => sandbox.close());
-    for (const addr of ADDRESSES) sandbox.control.setWallet(addr, { amt_token: 10n ** 12n });
-    const receiver = await startReceiver();
-    stops.push(() => receiver.close());
-    const daemon = await spawnDaemon(environmentOf(url, sandbox.url), SETTINGS);
-    stops.push(() => daemon.stop());
-    const app = makeApp(() => daemon.url);
-    await prepared(app, db, receiver.url);
+    const plan = { wallets: ADDRESSES, statementTimeoutMs: ENDS_WITHIN_MS, settings: SETTINGS };
+    const { app, db } = await openRig({ url, ...plan }, stops);
+    await prepared(app, db);
     await db.sql`create extension if not exists pg_walinspect`;
     const before = await mark(db);
     for (let round = 1; round <= ROUNDS; round += 1) {
@@ -98,14 +88,7 @@ async function measured(writes: number): Promise<Measured> {
   }
 }
 
-const ADDRESSES = Array.from(
-  { length: WALLETS },
-  (_, n) => `0x${(n + 1).toString(16).padStart(40, 'b')}`,
-);
-
 const SETTINGS = {
-  http: { port: 0 },
-  log: { level: 'warn' },
   upstream: {
     budget_per_s: BUDGET_PER_S,
     initial_rate_per_s: BUDGET_PER_S,
@@ -113,20 +96,14 @@ const SETTINGS = {
   },
 };
 
-/** Makes the endpoint, and waits until each wallet is observed and has its opening. */
-async function prepared(app: App, db: Db, receiver: string): Promise<void> {
-  await done(app.call('POST', '/api/endpoints', { url: receiver, event_types: ['operation.*'] }));
+/** Waits until each wallet is observed and has its opening. */
+async function prepared(app: App, db: Db): Promise<void> {
   for (let n = 0; n < ADDRESSES.length; n += WATCHES_MAX) {
     const refs = ADDRESSES.slice(n, n + WATCHES_MAX).map((addr) => ({ kind: 'wallet', addr }));
     await done(app.call('POST', '/api/watches', refs));
   }
   await load(app, WALLETS, 0);
   await ended(db, WALLETS);
-}
-
-async function done(call: ReturnType<App['call']>): Promise<void> {
-  const { status, text } = await call;
-  if (status >= 300) throw new Error(`answered ${status} ${text}`);
 }
 
 /** One half gives, one half transfers. */

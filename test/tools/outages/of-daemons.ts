@@ -5,13 +5,14 @@ import type { Scene } from './scene.ts';
 
 const ALL_BUT_WORKERS = ['gateway', 'api', 'delivery'];
 
-/** What goes on while an outage lasts, until `calm`. */
+/** What goes on while an outage lasts; `calm` ends it and throws its failure. */
 let over = new AbortController();
 let going: Promise<void> = Promise.resolve();
 
 function disturb(work: (signal: AbortSignal) => Promise<void>): void {
   over = new AbortController();
   going = work(over.signal);
+  going.catch(() => {});
 }
 
 async function calm(): Promise<void> {

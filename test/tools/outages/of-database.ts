@@ -7,6 +7,13 @@ import type { Scene } from './scene.ts';
 
 const AWAY = /"msg":"the database is unavailable/;
 const HOUR = 3_600_000;
+/** What is seen of an outage in which no heartbeat is committed. */
+const NO_HEARTBEAT = {
+  alert: 'TallyhookHeartbeatLost',
+  ready: 503,
+  line: /"msg":"no heartbeat was committed in time/,
+  lastsS: 45,
+} as const;
 
 const terminate = ({ postgres: server }: Scene) =>
   server.execute(
@@ -60,10 +67,7 @@ export const ofDatabase: readonly Outage[] = [
   {
     name: 'commits-hang',
     what: 'commits wait for a standby that is gone',
-    alert: 'TallyhookHeartbeatLost',
-    ready: 503,
-    line: /"msg":"no heartbeat was committed in time/,
-    lastsS: 45,
+    ...NO_HEARTBEAT,
     begin: ({ postgres: server }) => standbyNames(server.url, 'gone'),
     end: ({ postgres: server }) => standbyNames(server.url, ''),
   },
@@ -84,35 +88,12 @@ export const ofDatabase: readonly Outage[] = [
   {
     name: 'heartbeat-lost',
     what: 'a transaction of another client locks the heartbeats',
-    alert: 'TallyhookHeartbeatLost',
-    ready: 503,
-    line: /"msg":"no heartbeat was committed in time/,
-    lastsS: 45,
+    ...NO_HEARTBEAT,
     begin: ({ postgres: server }) => lock(server.url, 'tallyhook.daemons'),
     end: () => release(),
   },
-  {
-    name: 'clock-forward',
-    what: 'the clock of the database steps forward by an hour',
-    alert: 'TallyhookClockStepped',
-    ready: 200,
-    line: /"msg":"the database's clock stepped/,
-    lastsS: 40,
-    scene: { clock: true },
-    begin: ({ postgres: server }) => server.stepClock(HOUR),
-    end: ({ postgres: server }) => server.stepClock(0),
-  },
-  {
-    name: 'clock-back',
-    what: 'the clock of the database steps back by an hour',
-    alert: 'TallyhookClockStepped',
-    ready: 200,
-    line: /"msg":"the database's clock stepped/,
-    lastsS: 40,
-    scene: { clock: true },
-    begin: ({ postgres: server }) => server.stepClock(-HOUR),
-    end: ({ postgres: server }) => server.stepClock(0),
-  },
+  clockStep('clock-forward', 'the clock of the database steps forward by an hour', HOUR),
+  clockStep('clock-back', 'the clock of the database steps back by an hour', -HOUR),
   {
     name: 'replica-away',
     what: 'the replica of DATABASE_READ_URL is stopped',
@@ -138,6 +119,21 @@ export const ofDatabase: readonly Outage[] = [
     end: ({ postgres: server }) => verifiedBefore(server.url, 0),
   },
 ];
+
+/** @param ms how far the clock steps, negative for back */
+function clockStep(name: string, what: string, ms: number): Outage {
+  return {
+    name,
+    what,
+    alert: 'TallyhookClockStepped',
+    ready: 200,
+    line: /"msg":"the database's clock stepped/,
+    lastsS: 40,
+    scene: { clock: true },
+    begin: ({ postgres: server }) => server.stepClock(ms),
+    end: ({ postgres: server }) => server.stepClock(0),
+  };
+}
 
 /** Sessions that an outage opened. */
 const opened: postgres.Sql[] = [];

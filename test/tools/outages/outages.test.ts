@@ -32,7 +32,7 @@ describe('An outage', () => {
     240_000,
   );
 
-  it('of which an alert names another thing is found out', async () => {
+  it('Alerts fire by the samples of an outage, and those that fired before it do not count', async () => {
     const quiet = [1, 1, 1];
     const series = new Map<string, Samples>([
       ['up{job="tallyhook",instance="a"}', [...quiet, 1, 1, 1, 1]],
@@ -43,7 +43,6 @@ describe('An outage', () => {
     const fired = await firingAfter(series, window);
     expect(fired.get('TallyhookDatabaseAway')).toEqual({ afterS: 60, of: undefined });
     expect(fired.has('TallyhookDown')).toBe(false);
-    // It fired before.
     expect(fired.has('TallyhookWritesFrozen')).toBe(false);
   });
 });
@@ -51,14 +50,14 @@ describe('An outage', () => {
 describe('The samples of an outage that goes on', () => {
   it.each<[string, Samples, Samples]>([
     ['stays as it is', [5, 5, 7, 7, 7, 7], [5, 5, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7]],
-    ['grows on', [0, 1, 2, 4, 6, 8], [-2, -1, 0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18]],
+    ['grows', [0, 1, 2, 4, 6, 8], [-2, -1, 0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18]],
     ['goes to and fro', [0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]],
     [
       'is gone',
       [3, 3, null, null, null, null],
       [3, 3, 3, 3, null, null, null, null, null, null, null, null, null],
     ],
-  ])('A series that %s', (_, samples, expected) => {
+  ])('A series that %s during an outage is continued in the same way', (_, samples, expected) => {
     expect(continued(samples, { quiet: 2, outage: 4, before: 2, after: 5 })).toEqual(expected);
   });
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { runSteps, setupSteps } from '../../../src/db/access/setup.ts';
 import { freePort } from '../../harness/listen.ts';
-import { openPrograms } from '../../harness/postgres-programs.ts';
+import { openPrograms, type PostgresPrograms } from '../../harness/postgres-programs.ts';
 import { execute } from '../../harness/temporary-server.ts';
 
 const run = promisify(execFile);
@@ -54,11 +54,10 @@ export async function openPostgres({
   clock,
 }: PostgresPlan): Promise<Postgres> {
   const programs = await openPrograms(bin);
-  const { folder, command } = programs;
+  const { folder } = programs;
   const data = join(folder, 'data');
   if (diskMb !== undefined) await mount(data, folder, diskMb);
-  await command('initdb', '-D', data, '-U', 'postgres', '-A', 'trust');
-  await appendFile(join(data, 'postgresql.conf'), `max_connections = ${CONNECTIONS_MAX}\n`);
+  await programs.initialize('data', { settings: `max_connections = ${CONNECTIONS_MAX}\n` });
   const port = await freePort();
   await programs.start('data', port);
   const urlOf = (user: string, at = port) => `postgres://${user}@127.0.0.1:${at}/tallyhook`;
@@ -115,18 +114,14 @@ const CLOCK = `
   create function pg_catalog.clock_timestamp() returns timestamptz volatile language sql as $$
     select pg_catalog.machine_clock_timestamp() + ms * interval '1 ms' from public.clock_step $$`;
 
-async function openStandby({ folder, command, start, stop }: Programs, primary: number) {
-  const source = ['-h', '127.0.0.1', '-p', String(primary), '-U', 'postgres'];
-  await command('pg_basebackup', '-D', join(folder, 'standby'), '-R', '-X', 'stream', ...source);
-  const port = await freePort();
-  await start('standby', port);
+async function openStandby(programs: PostgresPrograms, primary: number) {
+  const port = await programs.startStandby('standby', primary);
   return {
     port,
-    start: () => start('standby', port),
-    stop: () => stop('standby', 'immediate'),
+    start: () => programs.start('standby', port),
+    stop: () => programs.stop('standby', 'immediate'),
   };
 }
-type Programs = Awaited<ReturnType<typeof openPrograms>>;
 
 async function mount(at: string, folder: string, sizeMb: number): Promise<void> {
   await mkdir(at);

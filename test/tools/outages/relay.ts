@@ -4,6 +4,7 @@
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { joinSockets } from '../../harness/join-sockets.ts';
 import { listen } from '../../harness/listen.ts';
 
 export interface Relay {
@@ -21,18 +22,7 @@ export async function openRelay(target: number, tls?: TlsOptions): Promise<Relay
   const sockets = new Set<Socket>();
   const passOn = (near: Socket) => {
     const far = connect(target, '127.0.0.1');
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => other.destroy());
-      socket.on('close', () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-      socket.pipe(other);
-    }
+    joinSockets(near, far, sockets);
   };
   let certificate = tls;
   let server: Server;

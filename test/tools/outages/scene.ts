@@ -62,7 +62,6 @@ export interface Scene {
   authority: Authority | undefined;
   receiver: Receiver;
   units: readonly [Unit, ...Unit[]];
-  app: App;
   wallets: readonly string[];
   /** The lines of all daemons so far, also of those that were replaced. */
   log(): string[];
@@ -150,7 +149,7 @@ async function open(
     );
   const all: Scene['units'] = [first, ...others];
   const ways = { toService, toReceiver, name };
-  return { postgres, sandbox, ...ways, authority, receiver, units: all, app, wallets, log };
+  return { postgres, sandbox, ...ways, authority, receiver, units: all, wallets, log };
 }
 
 async function makeUnit(input: {
