@@ -19,7 +19,8 @@ const COMPOSE = join(import.meta.dirname, '../config/compose.yaml');
 
 describe('The image', () => {
   if (!CAN_BUILD) {
-    it('is not built here, because only root may mount', () => expect(process.geteuid?.()).not.toBe(0));
+    it('is not built here, because only root may mount', () =>
+      expect(process.geteuid?.()).not.toBe(0));
     return;
   }
   const folder = useFolder();
