@@ -21,11 +21,21 @@ const WEB = join(import.meta.dirname, 'web');
 const RESOURCES = join(import.meta.dirname, '../resources');
 const SCRIPT = 'text/javascript; charset=utf-8';
 
+export interface Assets {
+  /** By their path. */
+  byPath: Map<string, () => Asset>;
+  /** What every view needs: `app.ts`, the kit, and what they import. */
+  first: string[];
+  /** Of all their contents. */
+  version: string;
+}
+
 /**
- * The assets by their path under `/console/`. Each is made when it is first asked for: all at once
- * would keep the writes of the process waiting for most of a second.
+ * Each asset is made when it is first asked for: all at once would keep the writes of the process
+ * waiting for most of a second.
  */
-export function findAssets(): Map<string, () => Asset> {
+export function findAssets(): Assets {
+  const sources = createHash('sha256').update(process.version);
   const packages = createRequire(import.meta.url);
   const folderOf = (file: string) => {
     const name = file.split('/')[0] ?? '';
@@ -33,35 +43,47 @@ export function findAssets(): Map<string, () => Asset> {
     const main = packages.resolve(name);
     return main.slice(0, main.lastIndexOf(join('node_modules', name)));
   };
-  const read = (file: string) =>
-    readFileSync(join(folderOf(file), 'node_modules', file), 'utf8')
+  const read = (file: string) => {
+    const source = readFileSync(file, 'utf8');
+    sources.update(source);
+    return source;
+  };
+  const library = (file: string) =>
+    read(join(folderOf(file), 'node_modules', file))
       .replace(SOURCE_MAP, '')
       .replace(LINES_OF_COMMENT, '');
-  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, () => Asset] => [
-    path,
-    once(() => assetOf(SCRIPT, moduleOf(join(WEB, path), path))),
-  ]);
-  const resource = (file: string): [string, () => Asset] => {
-    const path = `resources/${relative(RESOURCES, file)}`;
-    return [path, once(() => assetOf(SCRIPT, moduleOf(file, path)))];
-  };
-  const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => [
-    libraryPath(name),
-    once(() => {
-      const text = read(file);
-      return assetOf(SCRIPT, file.includes('.iife.') ? `${text}\nexport default uPlot;` : text);
-    }),
-  ]);
-  const style = once(() => {
-    const texts = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];
-    return assetOf('text/css; charset=utf-8', texts.join('\n'));
-  });
-  return new Map([
-    ...own,
-    ...importedBy(own.map(([path]) => join(WEB, path))).map(resource),
-    ...libraries,
-    ['style.css', style],
-  ]);
+  const byPath = new Map<string, () => Asset>();
+  const webFiles = globSync('**/*.ts', { cwd: WEB }).sort();
+  const files = importedBy(webFiles.map((path) => join(WEB, path)));
+  for (const file of files) {
+    const [path, source] = [pathOf(file), read(file)];
+    byPath.set(
+      path,
+      once(() => assetOf(SCRIPT, moduleOf(source, path))),
+    );
+  }
+  for (const [name, file] of Object.entries(LIBRARIES)) {
+    const text = library(file);
+    const whole = file.includes('.iife.') ? `${text}\nexport default uPlot;` : text;
+    byPath.set(
+      libraryPath(name),
+      once(() => assetOf(SCRIPT, whole)),
+    );
+  }
+  const style = [library('uplot/dist/uPlot.min.css'), read(join(WEB, 'style.css'))].join('\n');
+  byPath.set(
+    'style.css',
+    once(() => assetOf('text/css; charset=utf-8', style)),
+  );
+  read(import.meta.filename);
+  const kit = webFiles.filter((path) => path === 'app.ts' || path.startsWith('kit/'));
+  const first = importedBy(kit.map((path) => join(WEB, path))).map(pathOf);
+  return { byPath, first, version: sources.digest('base64url').slice(0, 16) };
+}
+
+/** From pages, the files of `resources/` stand beside them. */
+function pathOf(file: string): string {
+  return file.startsWith(WEB) ? relative(WEB, file) : `resources/${relative(RESOURCES, file)}`;
 }
 
 function once(make: () => Asset): () => Asset {
@@ -72,14 +94,15 @@ function once(make: () => Asset): () => Asset {
   };
 }
 
-/** The files of `resources/` that these load, with what they load in turn. */
+/** These files, with those that they load in turn before they run. */
 function importedBy(files: readonly string[], found = new Set<string>()): string[] {
-  for (const file of files) {
+  for (const file of files.filter((one) => !found.has(one))) {
+    found.add(file);
     const imports = readFileSync(file, 'utf8').matchAll(IMPORT);
-    const loaded = [...imports].map(([, path = '']) => join(dirname(file), path));
-    const more = loaded.filter((one) => one.startsWith(RESOURCES) && !found.has(one));
-    for (const one of more) found.add(one);
-    importedBy(more, found);
+    importedBy(
+      [...imports].map(([, path = '']) => join(dirname(file), path)),
+      found,
+    );
   }
   return [...found];
 }
@@ -87,13 +110,10 @@ function importedBy(files: readonly string[], found = new Set<string>()): string
 /** An import of more than types. */
 const IMPORT = /^(?:import|export) (?!type\b)[^;]*? from '(\.[^']+)';$/gm;
 
-/** A module of ours; from pages, those of `resources/` stand beside them. */
-function moduleOf(file: string, path: string): string {
+/** A module of ours. */
+function moduleOf(source: string, path: string): string {
   const up = '../'.repeat(path.split('/').length - 1) || './';
-  return withoutTypes(readFileSync(file, 'utf8')).replace(
-    /(from ')(?:\.\.\/)+(resources\/)/g,
-    `$1${up}$2`,
-  );
+  return withoutTypes(source).replace(/(from ')(?:\.\.\/)+(resources\/)/g, `$1${up}$2`);
 }
 
 /** Licences stand in blocks, and stay in what is not ours. */
@@ -114,7 +134,8 @@ function withoutTypes(source: string): string {
 /** Their maps are not served. */
 const SOURCE_MAP = /\n\/\/# sourceMappingURL=\S+\s*$/;
 
-function assetOf(type: string, text: string): Asset {
+/** What is sent of a text. */
+export function assetOf(type: string, text: string): Asset {
   const bytes = Uint8Array.from(Buffer.from(text));
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
   return { type, etag, bytes, gzipped: Uint8Array.from(gzipSync(bytes, { level: 9 })) };

@@ -4,8 +4,8 @@
  * allows nothing else.
  */
 import { createHash } from 'node:crypto';
-import { Hono } from 'hono';
-import { type Asset, findAssets } from './assets.ts';
+import { type Context, Hono } from 'hono';
+import { type Asset, type Assets, assetOf, findAssets } from './assets.ts';
 import { importMapOf, shellOf } from './shell.ts';
 import { makeSignIn, type SignInDeps } from './sign-in.ts';
 
@@ -50,63 +50,82 @@ export function makeConsole({ signIn, basePath = '' }: ConsoleDeps = {}): Hono {
     loaded ??= loadShell(meta, basePath);
     return loaded;
   };
-  const headers = {
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': policyOf(basePath),
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-cache',
-  };
+  const headers = () => load().headers;
   const page = (values: Record<string, string>) =>
-    shellOf(load().first, { ...meta, ...values }, basePath);
+    shellOf(load().folder, load().assets.first, { ...meta, ...values }, basePath);
   if (signIn) app.route('/', makeSignIn({ ...signIn, page, headers, basePath }));
-  app.get('/', (c) => c.body(load().shell, 200, headers));
+  const shell = (c: Context) => answer(load().shell, headers(), c.req.raw.headers);
+  app.get('/', shell);
   for (const page of PAGES) {
-    app.get(`/${page}`, (c) => c.body(load().shell, 200, headers));
-    app.get(`/${page}/:id{.+}`, (c) => c.body(load().shell, 200, headers));
+    app.get(`/${page}`, shell);
+    app.get(`/${page}/:id{.+}`, shell);
   }
   app.get('/console/:path{.+}', (c) => {
-    const asset = load().assets.get(c.req.param('path'));
+    const { assets } = load();
+    const [, version, path = ''] = /^(?:v-([\w-]+)\/)?(.+)$/.exec(c.req.param('path')) ?? [];
+    const asset = assets.byPath.get(path);
     if (!asset) return c.notFound();
-    return answer(asset(), c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
+    return answer(asset(), version === assets.version ? KEPT : {}, c.req.raw.headers);
   });
   // Last. A person who mistypes an address gets a page that says so, a program a problem document.
   app.all('/:path{.+}', (c, next) => {
     const isPerson = c.req.method === 'GET' && c.req.header('accept')?.includes('text/html');
     const isPage = !/^\/(?:api|v1|console)(?:\/|$)/.test(c.req.path);
-    return isPerson && isPage ? c.body(load().shell, 404, headers) : next();
+    return isPerson && isPage ? answer(load().shell, headers(), c.req.raw.headers, 404) : next();
   });
   return app;
 }
 
 interface Loaded {
-  assets: Map<string, () => Asset>;
-  /** The modules that every view needs. */
-  first: string[];
-  shell: string;
+  assets: Assets;
+  /** Under which the browser reaches the assets: another one for each version of them. */
+  folder: string;
+  shell: Asset;
+  /** Of the shell. */
+  headers: Record<string, string>;
 }
 
 function loadShell(meta: Readonly<Record<string, string>>, basePath: string): Loaded {
   const assets = findAssets();
-  const first = [...assets.keys()].filter((path) => path.startsWith('kit/'));
-  return { assets, first, shell: shellOf(first, meta, basePath) };
+  const folder = `${basePath}/console/v-${assets.version}`;
+  const headers = {
+    'content-type': HTML,
+    'content-security-policy': policyOf(folder),
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-cache',
+  };
+  const shell = assetOf(HTML, shellOf(folder, assets.first, meta, basePath));
+  return { assets, folder, shell, headers };
 }
 
-/** Assets change with the program only: the browser asks whether one is still the same. */
-function answer(asset: Asset, known: string | undefined, encodings: string): Response {
-  const { type, etag, bytes, gzipped } = asset;
-  const headers = { etag, 'cache-control': 'no-cache', vary: 'accept-encoding' };
-  if (known === etag) return new Response(null, { status: 304, headers });
+const HTML = 'text/html; charset=utf-8';
+
+/**
+ * The browser keeps what it has under the version of all assets: asking for each again took most
+ * of the time of a page. Of other versions, while daemons are replaced, it keeps nothing.
+ */
+const KEPT = { 'cache-control': 'public, max-age=31536000, immutable' };
+
+function answer(
+  { type, etag, bytes, gzipped }: Asset,
+  special: Readonly<Record<string, string>>,
+  asked: Headers,
+  status = 200,
+): Response {
+  const headers = { 'cache-control': 'no-cache', vary: 'accept-encoding', ...special, etag };
+  if (status === 200 && asked.get('if-none-match') === etag)
+    return new Response(null, { status: 304, headers });
   const sent = { ...headers, 'content-type': type, 'x-content-type-options': 'nosniff' };
-  return encodings.includes('gzip')
-    ? new Response(gzipped, { headers: { ...sent, 'content-encoding': 'gzip' } })
-    : new Response(bytes, { headers: sent });
+  return asked.get('accept-encoding')?.includes('gzip')
+    ? new Response(gzipped, { status, headers: { ...sent, 'content-encoding': 'gzip' } })
+    : new Response(bytes, { status, headers: sent });
 }
 
-function policyOf(basePath: string): string {
+function policyOf(folder: string): string {
   return [
     "default-src 'none'",
-    `script-src 'self' ${hashOf(importMapOf(basePath))}`,
+    `script-src 'self' ${hashOf(importMapOf(folder))}`,
     "style-src 'self'",
     "connect-src 'self'",
     'img-src data:',

@@ -16,30 +16,33 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
     '<path d="M4 2v12M8 2v12M12 2v9a2.5 2.5 0 0 1-5 0"/></svg>',
 )}`;
 
-/** The path under `/console/` of a library. */
+/** The path of a library among the assets. */
 export function libraryPath(name: string): string {
   return `library/${name.replace('/', '-')}.js`;
 }
 
-/** @param basePath under which the browser reaches the console */
-export function importMapOf(basePath: string): string {
+/** @param folder under which the browser reaches the assets */
+export function importMapOf(folder: string): string {
   const names = Object.keys(LIBRARIES);
-  const paths = names.map((name) => [name, `${basePath}/console/${libraryPath(name)}`]);
+  const paths = names.map((name) => [name, `${folder}/${libraryPath(name)}`]);
   return JSON.stringify({ imports: Object.fromEntries(paths) });
 }
 
 /**
- * @param modules paths under `/console/` that every view needs: they are loaded at once
+ * @param folder under which the browser reaches the assets
+ * @param modules assets that every view needs: they are loaded at once
  * @param values values for the page, each a `<meta>`
+ * @param basePath under which the browser reaches the daemon
  */
 export function shellOf(
+  folder: string,
   modules: readonly string[],
   values: Readonly<Record<string, string>>,
   basePath: string,
 ): string {
   const first = ['preact', 'preact/hooks', 'htm'].map(libraryPath);
   const preloads = [...first, ...modules]
-    .map((path) => `<link rel="modulepreload" href="${basePath}/console/${path}">`)
+    .map((path) => `<link rel="modulepreload" href="${folder}/${path}">`)
     .join('\n');
   const meta = Object.entries({ ...values, 'base-path': basePath })
     .map(([name, value]) => `<meta name="tallyhook-${name}" content="${escaped(value)}">\n`)
@@ -52,10 +55,10 @@ export function shellOf(
 <meta name="color-scheme" content="light dark">
 ${meta}<title>Tallyhook</title>
 <link rel="icon" href="${ICON}">
-<link rel="stylesheet" href="${basePath}/console/style.css">
-<script type="importmap">${importMapOf(basePath)}</script>
+<link rel="stylesheet" href="${folder}/style.css">
+<script type="importmap">${importMapOf(folder)}</script>
 ${preloads}
-<script type="module" src="${basePath}/console/app.ts"></script>
+<script type="module" src="${folder}/app.ts"></script>
 </head>
 <body>
 <div id="app"></div>

@@ -42,7 +42,7 @@ export interface SignInDeps {
   };
   /** The page, which takes these values over. */
   page: (values: Record<string, string>) => string;
-  headers: Record<string, string>;
+  headers: () => Record<string, string>;
   /** Under which the browser reaches `/sign-in`; may be empty. */
   basePath: string;
 }
@@ -88,7 +88,7 @@ export function makeSignIn(deps: SignInDeps): Hono {
       });
     } catch (err) {
       log.warn({ err, issuer: settings.issuer }, 'sign-in: the issuer does not answer');
-      return c.body(page({ problem: 'The sign-in service does not answer.' }), 502, headers);
+      return c.body(page({ problem: 'The sign-in service does not answer.' }), 502, headers());
     }
     setCookie(c, COOKIE, encryption.encrypt(JSON.stringify(pending), CONTEXT), {
       path,
@@ -102,7 +102,7 @@ export function makeSignIn(deps: SignInDeps): Hono {
   app.get('/sign-in/callback', async (c) => {
     const cookie = getCookie(c, COOKIE);
     deleteCookie(c, COOKIE, { path });
-    const secret = { ...headers, 'cache-control': 'no-store' };
+    const secret = { ...headers(), 'cache-control': 'no-store' };
     try {
       const pending = pendingOf(deps, cookie);
       const answer = new URL(settings.redirectUrl);

@@ -6,13 +6,16 @@ import { makeConsole } from '../../src/console/console.ts';
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 const app = makeConsole();
 const get = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers });
+const shell = await (await get('/')).text();
+/** Under which the shell has its files. */
+const folder = /src="([^"]+)\/app\.ts"/.exec(shell)?.[1] ?? '';
 
 /** The text of the shell, and of everything that it and its modules load. */
 async function everything(): Promise<Map<string, string>> {
-  const found = new Map([['/', await (await get('/')).text()]]);
-  const imports = /"imports":(\{[^}]*\})/.exec(found.get('/') ?? '')?.[1] ?? '{}';
+  const found = new Map([['/', shell]]);
+  const imports = /"imports":(\{[^}]*\})/.exec(shell)?.[1] ?? '{}';
   const libraries: Record<string, string> = JSON.parse(imports);
-  const paths = ['/console/style.css', '/console/app.ts', ...Object.values(libraries)];
+  const paths = [`${folder}/style.css`, `${folder}/app.ts`, ...Object.values(libraries)];
   for (const path of paths) {
     const answer = await get(path);
     expect(answer.status, path).toBe(200);
@@ -29,7 +32,7 @@ async function everything(): Promise<Map<string, string>> {
 describe('The page of the console', () => {
   it.each(['/', '/operations', '/operations/op_1'])('%s is the same shell', async (path) => {
     const answer = await get(path);
-    expect([answer.status, await answer.text()]).toEqual([200, await (await get('/')).text()]);
+    expect([answer.status, await answer.text()]).toEqual([200, shell]);
   });
 
   it('Its policy allows its own files, and the import map by its hash', async () => {
@@ -72,23 +75,39 @@ describe('The page of the console', () => {
   });
 
   it('Code that is shown for receivers has its comments and empty lines', async () => {
-    const path = '/console/resources/delivery/samples.ts';
+    const path = `${folder}/resources/delivery/samples.ts`;
     const code = (await everything()).get(path) ?? '';
     expect(code).not.toContain('/**');
     expect(code).toContain("'standardwebhooks';\n\nconst webhook =");
     expect(code).toContain('\n  // The body as it arrived, before anything parses it.\n');
   });
 
-  it('A file that the browser has is not sent again', async () => {
-    const first = await get('/console/app.ts');
-    expect(first.headers.get('content-type')).toMatch(/^text\/javascript/);
-    const etag = first.headers.get('etag') ?? '';
-    expect((await get('/console/app.ts', { 'if-none-match': etag })).status).toBe(304);
-    expect((await get('/console/app.ts', { 'if-none-match': '"other"' })).status).toBe(200);
+  it('A file that the browser has is not asked for again, and of another version not sent again', async () => {
+    const own = await get(`${folder}/app.ts`);
+    expect(own.headers.get('content-type')).toMatch(/^text\/javascript/);
+    expect(own.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    for (const place of ['/console', '/console/v-of_another-daemon']) {
+      const path = `${place}/app.ts`;
+      const answer = await get(path);
+      expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-cache']);
+      const etag = answer.headers.get('etag') ?? '';
+      expect((await get(path, { 'if-none-match': etag })).status).toBe(304);
+      expect((await get(path, { 'if-none-match': '"other"' })).status).toBe(200);
+    }
+  });
+
+  it('What every view needs is loaded at once with the page', async () => {
+    const all = await everything();
+    const preloaded = [...shell.matchAll(/modulepreload" href="([^"]+)"/g)].map(([, path]) => path);
+    const needed = new Set([`${folder}/app.ts`]);
+    for (const path of needed)
+      for (const [, name = ''] of (all.get(path) ?? '').matchAll(/ from\s*['"](\.[^'"]+)['"]/g))
+        needed.add(new URL(name, `http://x${path}`).pathname);
+    expect(preloaded).toEqual(expect.arrayContaining([...needed]));
   });
 
   it('Every page that has a view is served, and no other', async () => {
-    const pages = (await everything()).get('/console/app.ts') ?? '';
+    const pages = (await everything()).get(`${folder}/app.ts`) ?? '';
     const views = /VIEWS\b[^{]*\{([\s\S]*?)\n\};/.exec(pages)?.[1] ?? '';
     const names = [...views.matchAll(/^ +'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
     expect(names).toContain('operations');
@@ -97,7 +116,8 @@ describe('The page of the console', () => {
   });
 
   it('A file that is not part of it is not found', async () => {
-    const others = ['/console/tsconfig.json', '/console/../console.ts', '/console/x', '/nothing'];
+    const own = ['tsconfig.json', '../console.ts', 'x', ''].map((name) => `${folder}/${name}`);
+    const others = [...own, '/console/tsconfig.json', '/console/../console.ts', '/nothing'];
     for (const path of others) expect((await get(path)).status, path).toBe(404);
   });
 });

@@ -1,10 +1,15 @@
 /** Lists and times of the console, in a browser whose clock has another zone than the reports. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { NAVIGATION } from '../../src/console/web/pages.ts';
 import { useBrowser } from '../harness/browser.ts';
 import { ADMIN_KEY } from '../harness/daemon.ts';
 import { useRig } from '../harness/rig.ts';
 import { FIRST, signIn } from './browsing.ts';
+
+/** Run in the page: what it loaded, with the bytes that came over the network. */
+const LOADED = `performance.getEntriesByType('resource').map(({ name, transferSize }) =>
+  [name.slice(location.origin.length), transferSize])`;
 
 describe('Lists and times', () => {
   const browser = useBrowser();
@@ -68,6 +73,25 @@ describe('Lists and times', () => {
     await watches.page.locator('tbody tr').waitFor({ state: 'detached' });
     await keys.page.getByRole('button', { name: '1 new' }).click();
     await keys.page.locator('tbody tr', { hasText: 'later' }).first().waitFor();
+  });
+
+  it('A page that opens asks for each path once, and for no module that the browser has', async () => {
+    await rig.eventOf(await rig.app.give(rig.world.ada, 5_353), 'operation.settled');
+    const { page, open } = await reader();
+    const pages = NAVIGATION.flatMap(([, links]) => links.map(([href]) => href));
+    for (const href of pages.filter((one) => one !== '/docs')) {
+      await open(href);
+      await page.reload();
+      await page.waitForSelector('main .view');
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+      const loaded = await page.evaluate<[path: string, bytes: number][]>(LOADED);
+      // The head follows the status, whatever the page reads of it.
+      const isOfPage = ([path, bytes]: [string, number]) => bytes > 0 && path !== '/api/status';
+      const asked = loaded.filter(isOfPage).map(([path]) => path);
+      const others = asked.filter((path) => !/^\/(?:session$|api\/)/.test(path));
+      expect([asked.length > 1, others], href).toEqual([true, []]);
+      expect(new Set(asked).size, `${href} asks for ${asked.join(' ')}`).toBe(asked.length);
+    }
   });
 
   it('On a narrow screen a row of a list takes few lines', async () => {

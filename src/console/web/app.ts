@@ -202,12 +202,17 @@ function navigation(): typeof NAVIGATION {
   return [['Webhooks', [['/endpoints', 'Endpoints']]]];
 }
 
+function loaderOf(path: string): Loader | undefined {
+  const [first = '', ...ids] = segmentsOf(path);
+  const [list, one] = (Object.hasOwn(VIEWS, first) && VIEWS[first]) || [];
+  return ids.length > 0 ? (one ?? list) : list;
+}
+
 /** Loads the module of a view when it is first shown. */
 function Routed() {
   const { path } = usePlace();
   const [first = '', ...ids] = segmentsOf(path);
-  const [list, one] = (Object.hasOwn(VIEWS, first) && VIEWS[first]) || [];
-  const loader = ids.length > 0 ? (one ?? list) : list;
+  const loader = loaderOf(path);
   const [view, setView] = useState<{ of: Loader; shown: ComponentType<ViewProps> } | undefined>();
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -260,6 +265,8 @@ function begin(): Promise<void> {
   return insidePath(location.pathname) === '/portal' && key ? followPortalLink(key) : loadSession();
 }
 
+// The browser loads it while the session is asked for; what fails is shown by `Routed`.
+loaderOf(insidePath(location.pathname) ?? '')?.().catch(() => {});
 const failure = await begin().then(() => undefined, problemOf);
 if (isSubscriber() && insidePath(location.pathname) === '/')
   history.replaceState(null, '', `${BASE_PATH}/endpoints`);

@@ -80,6 +80,7 @@ export async function send(
   signal: AbortSignal | null = null,
 ): Promise<Response> {
   const headers: Record<string, string> = {};
+  if (method !== 'GET') reading.clear();
   if (method !== 'GET' && session) headers['tallyhook-csrf'] = session.csrf_token;
   const isBlob = body instanceof Blob;
   if (body !== undefined) headers['content-type'] = isBlob ? body.type : 'application/json';
@@ -89,6 +90,7 @@ export async function send(
       throw new Problem(0, 'no_answer', 'The daemon does not respond.');
     },
   );
+  if (method !== 'GET') reading.clear();
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const why = problem.detail ?? problem.title ?? `HTTP status ${answer.status}`;
@@ -111,6 +113,20 @@ export async function call<T>(
   return answer.status === 204 ? (undefined as T) : answer.json();
 }
 
+/** Requests that are on their way, by their path; none was sent before the last change. */
+const reading = new Map<string, Promise<unknown>>();
+
+/** What a path has; parts of the page that ask at the same time share the answer. @throws Problem */
+function read<T>(path: string): Promise<T> {
+  const found = reading.get(path);
+  if (found) return found as Promise<T>;
+  const asked: Promise<T> = call<T>('GET', path).finally(() => {
+    if (reading.get(path) === asked) reading.delete(path);
+  });
+  reading.set(path, asked);
+  return asked;
+}
+
 /** A path with the parameters that have a value. */
 export function withQuery(path: string, query: Record<string, string | null | undefined>): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
@@ -131,7 +147,7 @@ export function useData<T>(path: string, everyMs?: number): Loaded<T> {
     newest.current += 1;
     const n = newest.current;
     try {
-      const data = await call<T>('GET', path);
+      const data = await read<T>(path);
       if (n === newest.current) setState({ path, data });
     } catch (error) {
       const problem = problemOf(error);
@@ -196,7 +212,7 @@ export function useList<T extends object>(
     const join = path.includes('?') ? '&' : '?';
     const from = cursor === null ? path : `${path}${join}cursor=${encodeURIComponent(cursor)}`;
     try {
-      const page = await call<Page<T>>('GET', from);
+      const page = await read<Page<T>>(from);
       if (n === newest.current)
         setState({ path, rows: [...before, ...page.data], cursor: page.next_cursor });
     } catch (error) {
@@ -219,7 +235,7 @@ export function useList<T extends object>(
       if (document.hidden || isAsking) return;
       isAsking = true;
       const n = newest.current;
-      const page = await call<Page<T>>('GET', path).catch(() => undefined);
+      const page = await read<Page<T>>(path).catch(() => undefined);
       isAsking = false;
       if (page && n === newest.current) setState((old) => withChanges(old, page, keyOf));
     };

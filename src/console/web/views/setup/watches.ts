@@ -30,8 +30,9 @@ async function add({ target = '' }: Values): Promise<void> {
 }
 
 export default function Watches(_: ViewProps) {
-  const list = useList<Watch>('/api/watches?limit=50');
-  const age = useData<ShownOf<typeof observationAge>>('/api/watches?limit=1', 30_000);
+  const path = '/api/watches?limit=50';
+  const list = useList<Watch>(path);
+  const age = useData<ShownOf<typeof observationAge>>(path, 30_000);
   const actions = html`<${Order}
     label="Watch"
     text="It is polled from now on. Its first observation opens it in the ledger."
