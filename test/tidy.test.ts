@@ -2,12 +2,15 @@
  * The architecture as a test: imports, public modules, writers and readers of
  * tables, sizes, names, banned code. Each rule also runs on a small tree with one planted fault.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { bannedInSrc, bannedInTests } from './tidy/banned.ts';
 import { FAULTS } from './tidy/faults.ts';
 import { cycles, deadFiles } from './tidy/graph.ts';
 import { pastPublicModules, strayLibraries, wrongDirections } from './tidy/imports.ts';
+import { pictureOf } from './tidy/picture.ts';
 import {
   crowded,
   emptyNames,
@@ -39,12 +42,22 @@ const CHECKS: Record<keyof typeof FAULTS, { title: string; find: Check }> = {
   dead: { title: 'Every file of src is reached from an entry', find: deadFiles },
   cycles: { title: 'No imports form a cycle', find: cycles },
 };
-const REAL = treeOf(fileURLToPath(new URL('..', import.meta.url)));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const REAL = treeOf(ROOT);
 
 describe('The repository is tidy', () => {
   it.each(Object.values(CHECKS))('$title', ({ find }) => {
     expect(find(REAL).join('\n')).toBe('');
   });
+});
+
+it('docs/architecture.md has the picture of the code', async () => {
+  const path = join(ROOT, 'docs/architecture.md');
+  const shown = readFileSync(path, 'utf8').replace(
+    /(```mermaid\n)[\s\S]*?(\n```)/,
+    (_, open, close) => open + pictureOf(REAL) + close,
+  );
+  await expect(shown).toMatchFileSnapshot(path);
 });
 
 describe('A planted fault is found', () => {

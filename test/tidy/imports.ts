@@ -33,7 +33,7 @@ const MAY_IMPORT: Record<string, string> = {
 };
 
 /** The stages, in the order in which a write passes them. */
-const STAGES =
+export const STAGES =
   'upstream operations ledger observer reconciler imports outbox webhooks reports'.split(' ');
 
 /** Who may import a library; everybody else uses the file or folder that is named. */

@@ -86,29 +86,44 @@ const READ = new RegExp(
   'gi',
 );
 
+interface Read {
+  /** The folder that writes the table. */
+  owner: string;
+  /** The folder that reads it. */
+  folder: string;
+  name: string;
+  /** A finding at the place where it is read. */
+  at: (what: string) => string;
+}
+
+/** Where SQL of one folder reads a table of another one. */
+export function readsAcross(tree: Tree): Read[] {
+  const sources = srcOf(tree);
+  const owners = new Map(sources.flatMap(definedIn).map(({ name, owner }) => [name, owner]));
+  return sources.flatMap(({ folder, texts, at }) =>
+    texts.flatMap(({ text, start }) =>
+      [...text.matchAll(READ)].flatMap(({ 1: name = '', index }) => {
+        const owner = owners.get(name);
+        if (!owner || owner === folder) return [];
+        return { owner, folder, name, at: (what: string) => at(start + index, what) };
+      }),
+    ),
+  );
+}
+
 /** Reads of another folder's table that MAY_READ does not list, and what it lists in vain. */
 export function strayReads(tree: Tree): string[] {
-  const sources = srcOf(tree);
-  const tables = sources.flatMap(definedIn);
   const unused = new Set(
     Object.entries(MAY_READ).flatMap(([folder, names]) =>
       names.split(' ').map((name) => `${folder} ${name}`),
     ),
   );
-  const stray = sources.flatMap(({ folder, texts, at }) =>
-    texts.flatMap(({ text, start }) =>
-      [...text.matchAll(READ)].flatMap(({ 1: name = '', index }) => {
-        const owner = tables.find((table) => table.name === name)?.owner;
-        if (!owner || owner === folder) return [];
-        unused.delete(`${folder} ${name}`);
-        const may = (MAY_READ[folder] ?? '').split(' ').includes(name);
-        return may
-          ? []
-          : [at(start + index, `reads ${name} of ${owner}, use ${owner}/${owner}.ts`)];
-      }),
-    ),
-  );
-  const folders = new Set(sources.map(({ folder }) => folder));
+  const stray = readsAcross(tree).flatMap(({ owner, folder, name, at }) => {
+    unused.delete(`${folder} ${name}`);
+    const may = (MAY_READ[folder] ?? '').split(' ').includes(name);
+    return may ? [] : [at(`reads ${name} of ${owner}, use ${owner}/${owner}.ts`)];
+  });
+  const folders = new Set(srcOf(tree).map(({ folder }) => folder));
   const vain = [...unused].filter((pair) => folders.has(pair.split(' ')[0] ?? ''));
   return [...stray, ...vain.map((pair) => `MAY_READ lists ${pair}, which no SQL reads`)];
 }

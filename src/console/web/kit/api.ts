@@ -116,7 +116,7 @@ export async function call<T>(
 /** Requests that are on their way, by their path; none was sent before the last change. */
 const reading = new Map<string, Promise<unknown>>();
 
-/** What a path has; parts of the page that ask at the same time share the answer. @throws Problem */
+/** Parts of the page that ask for a path at the same time share the answer. @throws Problem */
 function read<T>(path: string): Promise<T> {
   const found = reading.get(path);
   if (found) return found as Promise<T>;
