@@ -43,6 +43,33 @@ describe('A person at the console', () => {
     expect(await findingsOf(page, 'an error at its field', FIRST)).toEqual([]);
   });
 
+  it('An endpoint that sends to a broker is made with its settings as JSON', async () => {
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open('/endpoints');
+    await page.getByRole('button', { name: 'Create an endpoint' }).click();
+    const destination = page.locator('dialog label', { hasText: 'A broker instead' });
+    const input = destination.locator('textarea');
+    const submit = page.locator('dialog button[type=submit]');
+    await input.fill('{"kind": "nats"');
+    await submit.click();
+    await destination.getByText('destination is not JSON; texts stand in double quotes').waitFor();
+    const settings = { kind: 'nats', servers: ['127.0.0.1:4222'], subject: 'tallyhook.events' };
+    await input.fill(
+      JSON.stringify({ ...settings, tls: false, username: 'shop', password: 'secret-of-nats' }),
+    );
+    await page.fill('dialog textarea[name=event_types]', 'endpoint.test');
+    await submit.click();
+    console.log(await page.locator('dialog, main').allInnerTexts());
+    await page.getByRole('link', { name: /^nats:.*tallyhook\.events/ }).click();
+    await page.getByRole('button', { name: 'Change' }).click();
+    await page.fill('dialog input[name=description]', 'ours');
+    expect(await destination.count()).toBe(0);
+    await check('the change of an endpoint of a broker');
+    await submit.click();
+    await page.getByText('ours').waitFor();
+    expect(await page.content()).not.toContain('secret-of-nats');
+  });
+
   it('Arrow keys lead from tab to tab', async () => {
     const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
     await open('/endpoints');

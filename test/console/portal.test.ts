@@ -45,6 +45,23 @@ describe('The portal', () => {
     expect(new URL(page.url()).pathname).toBe('/endpoints');
   });
 
+  it('An administrator makes a link in the console, which signs its subscriber in', async () => {
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open('/keys');
+    await page.getByRole('button', { name: 'Make a portal link' }).click();
+    await page.fill('dialog input[name=owner]', 'linked');
+    await check('the form of a portal link');
+    await page.locator('dialog button[type=submit]').click();
+    const link = (await page.getByText(/\/portal#thk_/).textContent()) ?? '';
+    await check('a portal link that was made');
+    await page
+      .locator('tbody tr', { hasText: 'linked' })
+      .getByText('portal', { exact: true })
+      .waitFor();
+    const subscriber = await signIn(browser(), rig.daemon.url, { link });
+    await subscriber.page.locator('.head-state', { hasText: 'linked' }).waitFor();
+  });
+
   it('A link that finds no daemon is followed when the page is loaded again', async () => {
     const link = await linkOf('patient');
     const page = await (await browser().newContext()).newPage();

@@ -1,5 +1,6 @@
 /** API keys: who may do what, created, limited and revoked. */
 import { type createdKey, key, SCOPE_WORDS, SCOPES } from '../../../../resources/admin/key.ts';
+import type { portalLink } from '../../../../resources/admin/portal-link.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useList } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
@@ -45,6 +46,19 @@ const FIELDS: readonly Field[] = [
   { name: 'expires', label: 'Expires', type: 'datetime-local', optional: true },
 ];
 
+const LINK_FIELDS: readonly Field[] = [
+  { name: 'owner', label: 'Subscriber', hint: 'Whose endpoints it shows' },
+  {
+    name: 'expires',
+    label: 'Expires',
+    type: 'datetime-local',
+    optional: true,
+    hint: 'Empty: in seven days',
+  },
+];
+
+const expiresAt = ({ expires }: Values) => (expires ? { expires_at: instantOf(expires) } : {});
+
 const listOf = (text: string | undefined) => text?.split(/[\s,]+/).filter(Boolean);
 
 function keyInput(values: Values) {
@@ -61,29 +75,43 @@ function keyInput(values: Values) {
     owner: values.owner,
     scopes: SCOPES.filter((scope) => values[`scope_${scope}`]),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
-    ...(values.expires ? { expires_at: instantOf(values.expires) } : {}),
+    ...expiresAt(values),
   };
 }
 
 export default function Keys(_: ViewProps) {
   const list = useList<Key>('/api/keys?limit=100');
-  const [secret, setSecret] = useState<string | undefined>(undefined);
+  const [made, setMade] = useState<Made | undefined>(undefined);
   const isAll = usePlace().query.get('show') === 'all';
   const rows = list.rows?.filter((key) => isAll || stateOf(key) === 'valid');
   const create = async (values: Values) => {
-    const made = await call<Shown<typeof createdKey>>('POST', '/api/keys', keyInput(values));
-    setSecret(made.key);
+    const { key } = await call<Shown<typeof createdKey>>('POST', '/api/keys', keyInput(values));
+    setMade({ what: 'key', secret: key });
+  };
+  const link = async (values: Values) => {
+    const input = { owner: values.owner, ...expiresAt(values) };
+    const { url } = await call<Shown<typeof portalLink>>('POST', '/api/portal-links', input);
+    setMade({ what: 'portal link', secret: url });
   };
   const actions = html`<${Order}
-    needs=${[]}
-    label="Create a key"
-    text="Give each app and each person a key of its own. It is shown once."
-    fields=${FIELDS}
-    order=${create}
-    done=${list.reload}
-  />`;
+      needs=${[]}
+      label="Create a key"
+      text="Give each app and each person a key of its own. It is shown once."
+      fields=${FIELDS}
+      order=${create}
+      done=${list.reload}
+    />
+    <${Order}
+      needs=${[]}
+      label="Make a portal link"
+      kind="quiet"
+      text="It signs a subscriber into their endpoints and nothing else. Revoke its key to end it."
+      fields=${LINK_FIELDS}
+      order=${link}
+      done=${list.reload}
+    />`;
   return html`<${View} title="Keys" lead="Who may call the API and the gateway." actions=${actions}>
-    ${secret && html`<${Secret} secret=${secret} done=${() => setSecret(undefined)} />`}
+    ${made && html`<${Secret} made=${made} done=${() => setMade(undefined)} />`}
     <${Card}>
       <div class="filters">
         <${Choice}
@@ -106,13 +134,21 @@ export default function Keys(_: ViewProps) {
   <//>`;
 }
 
-function Secret({ secret, done }: { secret: string; done: () => void }) {
+interface Made {
+  what: 'key' | 'portal link';
+  secret: string;
+}
+
+function Secret({ made: { what, secret }, done }: { made: Made; done: () => void }) {
   const url = location.origin + BASE_PATH;
   const hide = html`<button type="button" class="quiet" onClick=${done}>I have stored it</button>`;
-  return html`<${Card} tone="good" title="The new key" aside=${hide}>
-    <p>It is shown this once. Only its hash is stored.</p>
+  return html`<${Card} tone="good" title=${`The new ${what}`} aside=${hide}>
+    <p>It is shown this once. Only the hash of the key is stored.</p>
     <p><${Code} text=${secret} whole /></p>
-    <pre tabindex="0">curl -H 'authorization: Bearer …' ${url}/api/status</pre>
+    ${
+      what === 'key' &&
+      html`<pre tabindex="0">curl -H 'authorization: Bearer …' ${url}/api/status</pre>`
+    }
   <//>`;
 }
 

@@ -308,7 +308,9 @@ function fieldsOf(endpoint: Endpoint) {
     max_in_flight: String(endpoint.max_in_flight ?? ''),
   };
   // A destination is changed as a whole, with its credentials, which no page knows.
-  const fields = ENDPOINT_FIELDS.filter(({ name }) => name !== 'url' || kind === 'http');
+  const fields = ENDPOINT_FIELDS.filter(({ name }) => {
+    return name !== 'destination' && (name !== 'url' || kind === 'http');
+  });
   return fields.map((field) => ({ ...field, value: present[field.name] ?? '' }));
 }
 

@@ -10,8 +10,24 @@ import type { ViewProps } from '../../pages.ts';
 import { type Endpoint, HealthPill, typesText } from './health.ts';
 import { type NewSecret, SecretCard } from './secret.ts';
 
+const DESTINATION: Field = {
+  name: 'destination',
+  label: 'A broker instead, as JSON',
+  type: 'area',
+  optional: true,
+  hint:
+    'kafka, nats, rabbitmq or sqs, such as {"kind": "kafka", "servers": ["kafka.example:9093"], ' +
+    '"topic": "events"}; stored encrypted',
+};
+
 export const ENDPOINT_FIELDS: readonly Field[] = [
-  { name: 'url', label: 'URL of the receiver', hint: 'It answers 2xx within 15 seconds' },
+  {
+    name: 'url',
+    label: 'URL of the receiver',
+    optional: true,
+    hint: 'It answers 2xx within 15 seconds; empty for a broker',
+  },
+  DESTINATION,
   { name: 'description', label: 'Description', optional: true },
   {
     name: 'event_types',
@@ -67,15 +83,17 @@ export const ENDPOINT_FIELDS: readonly Field[] = [
 
 /** The body of a request to create or change an endpoint. */
 export function endpointInput(values: Values) {
-  const { url, description, event_types: types, ordering, filter, retry_schedule: steps } = values;
+  const { url, destination, description, event_types: types, ordering, filter } = values;
+  const { retry_schedule: steps } = values;
   const numberOf = (text: string | undefined) => (text === undefined ? null : Number(text));
   return {
     url,
+    ...(destination === undefined ? {} : { destination: jsonOf('destination', destination) }),
     ordering,
     description: description ?? null,
     event_types: wordsIn(types ?? '*'),
     rate_per_s: numberOf(values.rate_per_s),
-    filter: filter === undefined ? null : jsonOf(filter),
+    filter: filter === undefined ? null : jsonOf('filter', filter),
     retry_schedule: steps === undefined ? null : wordsIn(steps).map(Number),
     timeout_ms: numberOf(values.timeout_ms),
     max_in_flight: numberOf(values.max_in_flight),
@@ -85,11 +103,11 @@ export function endpointInput(values: Values) {
 const wordsIn = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 /** @throws Problem */
-function jsonOf(text: string): unknown {
+function jsonOf(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Problem(0, 'invalid_request', 'filter is not JSON; texts stand in double quotes');
+    throw new Problem(0, 'invalid_request', `${name} is not JSON; texts stand in double quotes`);
   }
 }
 
