@@ -13,6 +13,32 @@ const FINDINGS = `axe.run(document).then(({ violations }) => violations.map(({ i
   id + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' ')))`;
 const IS_WIDE = `document.documentElement.scrollWidth > document.documentElement.clientWidth`;
 
+/** How much of what a page showed has moved since it was opened, and what it was. */
+const MOVED = `new Promise((done) => {
+  const loaded = performance.getEntriesByType('resource').map(({ responseEnd }) => responseEnd);
+  const tookMs = Math.max(...loaded);
+  let value = 0;
+  const what = new Set();
+  new PerformanceObserver((list) => {
+    for (const shift of list.getEntries()) {
+      value += shift.value;
+      for (const { node } of shift.sources)
+        what.add((node?.outerHTML ?? node?.textContent ?? 'what is gone').slice(0, 80));
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+  const end = () => done({ tookMs, value, what: [...what] });
+  requestAnimationFrame(() => requestAnimationFrame(end));
+})`;
+interface Moved {
+  tookMs: number;
+  value: number;
+  what: string[];
+}
+/** As Core Web Vitals count it: 0.1 and more is what people notice. */
+const MOVED_MAX = 0.05;
+/** A page that takes longer to load, such as on a busy machine, is shown part by part. */
+const OPENS_WITHIN_MS = 800;
+
 export interface Screen {
   width: number;
   scheme: 'light' | 'dark';
@@ -44,7 +70,7 @@ export const SCREENS: Screen[] = [
 
 export interface Browsing {
   page: Page;
-  /** Goes to a path of the console and waits until its view is there. */
+  /** Goes to a path of the console and waits until its view is there, with what it loads. */
   open(path: string): Promise<void>;
   /**
    * Fails for what axe finds, errors of scripts, and requests that leave the origin.
@@ -87,6 +113,10 @@ export async function signIn(
     async open(path) {
       await page.goto(`${url}${path}`);
       await page.waitForSelector('main .view');
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+      const { tookMs, value, what } = await page.evaluate<Moved>(MOVED);
+      if (value >= MOVED_MAX && tookMs < OPENS_WITHIN_MS)
+        complaints.push(`${path} moved by ${value.toFixed(3)} as it opened: ${what.join(' ')}`);
     },
     async check(what) {
       await page.getByText('Loading…').first().waitFor({ state: 'detached' });
@@ -137,6 +167,6 @@ export async function findingsOf(
   }
   await page.evaluate(AXE);
   const found = await page.evaluate<string[]>(FINDINGS);
-  const isWide = await page.evaluate<boolean>(IS_WIDE);
-  return isWide ? [...found, 'it is wider than the screen'] : found;
+  if (await page.evaluate<boolean>(IS_WIDE)) found.push('it is wider than the screen');
+  return found;
 }

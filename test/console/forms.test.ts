@@ -59,7 +59,6 @@ describe('A person at the console', () => {
     );
     await page.fill('dialog textarea[name=event_types]', 'endpoint.test');
     await submit.click();
-    console.log(await page.locator('dialog, main').allInnerTexts());
     await page.getByRole('link', { name: /^nats:.*tallyhook\.events/ }).click();
     await page.getByRole('button', { name: 'Change' }).click();
     await page.fill('dialog input[name=description]', 'ours');

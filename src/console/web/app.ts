@@ -7,11 +7,12 @@ import {
   sessionOf,
   signIn,
   signOut,
+  untilRead,
   useData,
   whenSessionEnds,
 } from './kit/api.ts';
 import { type Field, Form, valuesOf } from './kit/dialog.ts';
-import { Failed, Loading, State } from './kit/elements.ts';
+import { Failed, Loading, Pill, State } from './kit/elements.ts';
 import { placeOf } from './kit/find.ts';
 import { instantText, setZone, shortText, zoneOfPage } from './kit/format.ts';
 import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
@@ -75,8 +76,8 @@ function App() {
   return html`<a class="skip" href="#main">Skip to the content</a>
     <${Head} />
     <main id="main" tabindex="-1">
-      <${Routed} />
       <p class="zone muted">Times are in ${zoneOfPage()}.</p>
+      <${Opening} />
     </main>`;
 }
 
@@ -182,9 +183,9 @@ function ServiceState() {
   const { data, problem } = useData<Status>('/api/status', 10_000);
   return html`
     ${
-      data &&
       !problem &&
-      html`<span class="muted">service</span> <${State} of=${data.service.state} />`
+      html`<span class="muted">service</span>
+        ${data ? html` <${State} of=${data.service.state} />` : html` <${Pill}>…<//>`}`
     }
     ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
     ${
@@ -206,6 +207,23 @@ function loaderOf(path: string): Loader | undefined {
   const [first = '', ...ids] = segmentsOf(path);
   const [list, one] = (Object.hasOwn(VIEWS, first) && VIEWS[first]) || [];
   return ids.length > 0 ? (one ?? list) : list;
+}
+
+/** A page that takes longer is shown part by part. */
+const OPENING_MAX_MS = 1_000;
+
+/** Shows a view as a whole: parts that come one by one would move what is being read. */
+function Opening() {
+  const { path } = usePlace();
+  const [opened, setOpened] = useState<string | undefined>(undefined);
+  useEffect(() => {
+    let isLeft = false;
+    untilRead(OPENING_MAX_MS).then(() => !isLeft && setOpened(path));
+    return () => {
+      isLeft = true;
+    };
+  }, [path]);
+  return html`<div class=${opened === path ? undefined : 'opening'}><${Routed} /></div>`;
 }
 
 /** Loads the module of a view when it is first shown. */

@@ -102,7 +102,7 @@ export async function send(
   throw new Problem(answer.status, problem.code ?? '', why, fields);
 }
 
-/** @throws Problem */
+/** What the API answers: JSON, a text such as a page, or nothing. @throws Problem */
 export async function call<T>(
   method: string,
   path: string,
@@ -110,7 +110,9 @@ export async function call<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const answer = await send(method, path, body, signal);
-  return answer.status === 204 ? (undefined as T) : answer.json();
+  if (answer.status === 204) return undefined as T;
+  const isJson = answer.headers.get('content-type')?.includes('json');
+  return isJson ? answer.json() : ((await answer.text()) as T);
 }
 
 /** Requests that are on their way, by their path; none was sent before the last change. */
@@ -125,6 +127,16 @@ function read<T>(path: string): Promise<T> {
   });
   reading.set(path, asked);
   return asked;
+}
+
+/** Resolves when what was begun to be read has come, and what that leads to; or at a limit. */
+export async function untilRead(limitMs: number): Promise<void> {
+  const endsAt = performance.now() + limitMs;
+  // Preact begins effects up to 35 ms after what is drawn.
+  for (let quiet = 0; quiet < 3 && performance.now() < endsAt; ) {
+    await pause(20);
+    quiet = reading.size === 0 ? quiet + 1 : 0;
+  }
 }
 
 /** A path with the parameters that have a value. */

@@ -2,7 +2,7 @@
 import type { alert } from '../../../resources/admin/alert.ts';
 import { cellText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
-import { type Page, useData } from '../kit/api.ts';
+import { type Loaded, type Page, useData } from '../kit/api.ts';
 import { Card, Time, WalletLink } from '../kit/elements.ts';
 import { amountText, durationText, shortText, signedText } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
@@ -11,10 +11,13 @@ type Alert = Shown<typeof alert>;
 
 const SHOWN_MAX = 500;
 
+export function useAlerts(): Loaded<Page<Alert>> {
+  return useData<Page<Alert>>(`/api/alerts?limit=${SHOWN_MAX}`, 10_000);
+}
+
 /** Newest first; those of one rule about one wallet in one line. */
-export function AlertsCard() {
-  const { data } = useData<Page<Alert>>(`/api/alerts?limit=${SHOWN_MAX}`, 10_000);
-  if (!data || data.data.length === 0) return null;
+export function AlertsCard({ of: data }: { of: Page<Alert> }) {
+  if (data.data.length === 0) return null;
   const newest = data.data.toSorted((a, b) => b.raised_at.localeCompare(a.raised_at));
   const groups = Map.groupBy(newest, ({ id, rule, detail }) => `${rule} ${detail.addr ?? id}`);
   return html`<${Card} tone="bad" title="Alerts">

@@ -19,7 +19,7 @@ const ENDPOINTS = 1_000;
 const AT_ONCE = 8;
 const ID = "'drf_00000000-0000-7000-8000-' || lpad(n::text, 12, '0')";
 const AT = `timestamptz '${isoText(HISTORY_END)}' - n * interval '1 minute'`;
-const OPEN_DRIFTS = `
+export const OPEN_DRIFTS = `
   set session_replication_role = replica;
   insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
     suspected_at, opened_at, window_from, window_to, evidence, cause)

@@ -8,17 +8,7 @@ import {
 } from '../../../../resources/reports/report.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
-import {
-  Card,
-  Code,
-  Facts,
-  Failed,
-  Loading,
-  Pending,
-  saveFile,
-  Time,
-  View,
-} from '../../kit/elements.ts';
+import { Card, Code, Facts, Failed, Pending, saveFile, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { periodText, type Report } from './reports.ts';
@@ -54,20 +44,12 @@ const fileText = ({ format, path, problem }: Shown<typeof reportFiles>['data'][n
 
 /** The document with its own style sheet, as a part of the page, so that it is printed whole. */
 function Rendered({ path }: { path: string }) {
-  const [page, setPage] = useState<string | undefined>(undefined);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const { data: page, problem, reload } = useData<string>(`${path}?format=html`);
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (page !== undefined && place.current) showIn(place.current, page);
   }, [page]);
-  const load = () => {
-    send('GET', `${path}?format=html`)
-      .then((answer) => answer.text())
-      .then(setPage, (error) => setProblem(problemOf(error)));
-  };
-  useEffect(load, [path]);
-  if (problem) return html`<${Failed} problem=${problem} retry=${load} />`;
-  if (page === undefined) return html`<${Loading} />`;
+  if (page === undefined) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<div class="report-page" ref=${place}></div>`;
 }
 

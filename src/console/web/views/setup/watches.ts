@@ -41,11 +41,9 @@ export default function Watches(_: ViewProps) {
     done=${list.reload}
   />`;
   const maxMs = age.data?.observation_age_max_ms;
-  const lead =
-    maxMs === undefined
-      ? 'What is polled on request.'
-      : html`While the service answers, none of these goes without a poll for longer than
-          <b class="nowrap"> ${durationText(maxMs)}</b>. More targets make it longer.`;
+  const lead = html`While the service answers, none of these goes without a poll for longer than
+    <b class="nowrap"> ${maxMs === undefined ? '…' : durationText(maxMs)}</b>. More targets make it
+    longer.`;
   return html`<${View} title="Watches" lead=${lead} actions=${actions}>
     <${BulkCard} done=${list.reload} />
     <${Card}>
