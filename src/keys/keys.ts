@@ -69,8 +69,10 @@ export interface Keys {
   }): Promise<{ key: Key; secret: string }>;
   /**
    * Creates an admin key with this secret, the value of ADMIN_KEY, unless it exists. A key that a
-   * former value made is revoked. A revoked key stays so, and then nothing is changed.
-   * @throws Failure `bad_setting` for a weak secret
+   * former value made is revoked; one that existed before stays. A revoked key stays so, and then
+   * nothing is changed.
+   * @throws Failure `bad_setting` for a weak secret, and for a key that has expired or lacks the
+   *   scope `admin`
    */
   ensureAdmin(secret: string): Promise<'valid' | 'revoked'>;
   /** Oldest first, after the key with that id; at most a thousand by default. */
@@ -170,7 +172,7 @@ async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
   return rows[0];
 }
 
-/** The id of the key that the present value of ADMIN_KEY made or names. */
+/** The id of the key that ADMIN_KEY made last. */
 const ADMIN_SETTING = 'admin_key';
 
 async function ensureAdminKey(
@@ -181,8 +183,10 @@ async function ensureAdminKey(
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.admin_key'))`;
   const existing = await findByHash(tx.orm, fresh.hash);
   if (existing && existing.revokedAt !== null) return 'revoked';
+  if (existing) requireAdmin(existing, fresh.createdAt);
   const { id } = existing ?? fresh;
-  if (!existing)
+  const former = await findInstallationSetting(tx, ADMIN_SETTING);
+  if (!existing) {
     await insertKey(tx.orm, {
       ...fresh,
       name: 'admin',
@@ -191,8 +195,8 @@ async function ensureAdminKey(
       limits: null,
       expiresAt: null,
     });
-  const former = await findInstallationSetting(tx, ADMIN_SETTING);
-  await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
+    await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
+  }
   if (former === undefined || former.value === id) return 'valid';
   const revoked = await tx.orm
     .update(keys)
@@ -205,6 +209,21 @@ async function ensureAdminKey(
     await recordDone(tx, { owner, keyId: id, action, detail }, fresh.createdAt);
   }
   return 'valid';
+}
+
+/**
+ * Refuses an ADMIN_KEY that would leave no one with the scope `admin`.
+ * @throws Failure `bad_setting`
+ */
+function requireAdmin({ id, scopes, expiresAt }: Key, now: Instant): void {
+  const isExpired = expiresAt !== null && expiresAt <= now;
+  if (scopes.includes('admin') && !isExpired) return;
+  const reason = isExpired ? 'has expired' : 'lacks the scope admin';
+  throw new Failure(
+    'bad_setting',
+    `ADMIN_KEY is the secret of ${id}, which ${reason}; set the secret of a valid key with the ` +
+      'scope admin, or a new one: thk_ and at least 32 letters, digits, - or _',
+  );
 }
 
 /** Does nothing when the hash exists. */

@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
+import type { Failure } from '../../src/kernel/errors.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import {
@@ -108,6 +109,40 @@ it('Another ADMIN_KEY revokes the key of the former one, and no key that was mad
   expect(await keys.ensureAdmin(former)).toBe('revoked');
   expect(await keys.authenticate(former)).toBeUndefined();
   expect(await keys.authenticate(later)).toBeDefined();
+});
+
+it.each([
+  ['lacks the scope admin', { scopes: ['gateway', 'read'] as const }],
+  ['has expired', { scopes: SCOPES, expiresInMs: 1_000 }],
+])(
+  'An ADMIN_KEY that is a key which %s is refused, and the former key stays valid',
+  async (_, of) => {
+    const former = newSecret(systemRandom);
+    await keys.ensureAdmin(former);
+    const { expiresInMs } = { expiresInMs: undefined, ...of };
+    const expiresAt = expiresInMs && clock.now() + expiresInMs;
+    const { secret } = await keys.create({ name: 'a', owner: 'b', scopes: of.scopes, expiresAt });
+    clock.advance(1_000);
+    const refused = await keys.ensureAdmin(secret).catch((error: Failure) => error);
+    expect(refused).toMatchObject({ code: 'bad_setting' });
+    expect(String(refused)).toMatch(/ADMIN_KEY.*(admin|expired)/);
+    expect(String(refused)).not.toContain(secret.slice(4));
+    expect(await openKeys().authenticate(former)).toBeDefined();
+    expect(await keys.ensureAdmin(former)).toBe('valid');
+  },
+);
+
+it('A key that ADMIN_KEY only named is not revoked by a later value, and the one it made is', async () => {
+  const [first, last] = [newSecret(systemRandom), newSecret(systemRandom)];
+  const named = await create([...SCOPES]);
+  await keys.ensureAdmin(first);
+  expect(await keys.ensureAdmin(named.secret)).toBe('valid');
+  expect(await openKeys().authenticate(first)).toBeUndefined();
+  expect(await keys.ensureAdmin(last)).toBe('valid');
+  expect(await openKeys().authenticate(named.secret)).toBeDefined();
+  await keys.ensureAdmin(newSecret(systemRandom));
+  expect(await openKeys().authenticate(named.secret)).toBeDefined();
+  expect(await openKeys().authenticate(last)).toBeUndefined();
 });
 
 it('Daemons that start with one new ADMIN_KEY at the same time leave that key alone valid', async () => {
