@@ -194,6 +194,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     database,
     identity,
     daemon,
+    service: service.identity,
     upstream,
     log,
     metrics,

@@ -45,6 +45,8 @@ export interface RunningDaemon {
    * `daemon.drain_ms`. Writes without an answer by then get 504 `outcome_unknown`. Idempotent.
    */
   stop(): Promise<void>;
+  /** Aborts when its database was moved to another service: it sends nothing and must stop. */
+  moved: AbortSignal;
   /** Replaces the database pool if the error is the driver's known fault; else returns false. */
   recoversFrom(error: unknown): boolean;
 }
@@ -98,6 +100,7 @@ export async function startDaemon(
       notes: database.notes,
       log,
       stop: once(() => stop({ config, log, server, metrics, built, service, database, stopCron })),
+      moved: built.heartbeat.moved,
       recoversFrom: (error) =>
         // The error does not tell whose connection it was.
         [database.db, database.workersDb, database.peopleDb].filter((db) => db.renewAfter(error))
@@ -184,7 +187,8 @@ async function stop(deps: StopDeps): Promise<void> {
   log.info('stopping');
   const { unready_ms: unreadyMs, drain_ms: drainMs } = config.daemon;
   built.leaving.abort();
-  await pause(unreadyMs);
+  // What it reads of a former service must not be recorded any longer than necessary.
+  await pause(unreadyMs, built.heartbeat.moved);
   const delivered = built.delivery.stop(drainMs);
   const drain = async () => {
     built.stopping.abort();

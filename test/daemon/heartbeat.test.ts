@@ -1,17 +1,19 @@
 /** When a daemon counts itself as alive, on a machine that is suspended or whose clock is set. */
-import { expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { makeHeartbeat } from '../../src/daemon/heartbeat.ts';
-import { makeIdentityProof } from '../../src/daemon/identity.ts';
+import { holdProofs, makeIdentityProof } from '../../src/daemon/identity.ts';
 import { databaseClock } from '../../src/db/clock/clock.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
+import { registerDaemon, setInstallationSetting } from '../../src/db/leases.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { ROLES } from '../../src/resources/admin/status.ts';
 import { useDatabase } from '../harness/database.ts';
+import { untilLockWaits } from '../harness/lock-waits.ts';
 import { type ManualMachine, manualMachine } from '../harness/manual-machine.ts';
 import { textLog } from '../upstream/rig.ts';
 
 const ALIVE_MS = 15_000;
+const SERVICE = 'https://service.example, client shop';
 const { db, owner } = await useDatabase();
 let daemons = 0;
 
@@ -29,9 +31,10 @@ async function openHeartbeat({ log, aliveMs } = { log: makeLog('silent'), aliveM
     log,
     metrics: makeMetrics(),
     aliveMs,
+    service: SERVICE,
     machine: machine.count,
   });
-  return { machine, heartbeat };
+  return { machine, heartbeat, clock };
 }
 
 it.each<[string, (machine: ManualMachine) => void, boolean]>([
@@ -52,6 +55,51 @@ it.each<[string, (machine: ManualMachine) => void, boolean]>([
     expect(heartbeat.isAlive()).toBe(true);
   },
 );
+
+describe('A daemon whose database was moved to another service', () => {
+  const belongsTo = (service: string) => setInstallationSetting(db, 'service', service, Date.now());
+  beforeEach(() => belongsTo(SERVICE));
+  afterAll(() => belongsTo(SERVICE));
+
+  it('while its heartbeat had expired does not come back to life', async () => {
+    const { machine, heartbeat } = await openHeartbeat();
+    expect(await heartbeat.beat()).toBe('alive');
+    machine.pass(ALIVE_MS);
+    await belongsTo('https://new.example, client shop');
+    const aliveUntil = () => owner.sql`
+      select alive_until from tallyhook.daemons where id = ${`dmn_${daemons}`}`;
+    const before = await aliveUntil();
+    await expect(heartbeat.beat()).rejects.toMatchObject({ code: 'not_ready' });
+    expect(heartbeat.moved.reason).toMatchObject({
+      detail: expect.stringContaining('belongs to another service (https://new.example, client'),
+    });
+    expect(heartbeat.isAlive()).toBe(false);
+    expect(await aliveUntil()).toEqual(before);
+  });
+
+  it('before its first heartbeat is refused', async () => {
+    const { heartbeat } = await openHeartbeat();
+    await belongsTo('https://new.example, client shop');
+    const refused = { code: 'bad_setting', detail: expect.stringContaining('another service') };
+    await expect(heartbeat.prove()).rejects.toMatchObject(refused);
+    expect(heartbeat.isAlive()).toBe(false);
+  });
+
+  it('while its heartbeat waited for the move does not come back to life', async () => {
+    const { machine, heartbeat, clock } = await openHeartbeat();
+    await heartbeat.beat();
+    machine.pass(ALIVE_MS);
+    const { beat } = await owner.begin(async (tx) => {
+      await holdProofs(tx, clock.now());
+      const beat = heartbeat.beat().catch((error: unknown) => error);
+      await untilLockWaits(owner);
+      await setInstallationSetting(tx, 'service', 'https://new.example', clock.now());
+      return { beat };
+    });
+    expect(await beat).toMatchObject({ code: 'not_ready' });
+    expect(heartbeat.isAlive()).toBe(false);
+  });
+});
 
 it('Heartbeats that are not committed in time are logged once, also while one waits, and their return', async () => {
   const { log, logged } = textLog();
