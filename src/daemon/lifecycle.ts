@@ -227,8 +227,8 @@ function once(work: () => Promise<void>): () => Promise<void> {
 /** Ensures that a key with every scope exists; returns it if it was generated now. */
 async function ensureAdminKey(keys: Keys, config: Config, log: Log): Promise<string | undefined> {
   if (config.adminKey) {
-    if ((await keys.ensureAdmin(config.adminKey)) === 'revoked')
-      log.warn('ADMIN_KEY is a key that is revoked; set the present one');
+    if ((await keys.ensureAdmin(config.adminKey)) === 'invalid')
+      log.warn('ADMIN_KEY is a key that is revoked or has expired; set a valid one');
     return undefined;
   }
   if ((await keys.list()).length > 0) return undefined;

@@ -69,12 +69,11 @@ export interface Keys {
   }): Promise<{ key: Key; secret: string }>;
   /**
    * Creates an admin key with this secret, the value of ADMIN_KEY, unless it exists. A key that a
-   * former value made is revoked; one that existed before stays. A revoked key stays so, and then
-   * nothing is changed.
-   * @throws Failure `bad_setting` for a weak secret, and for a key that has expired or lacks the
-   *   scope `admin`
+   * former value made is revoked; one that existed before stays. A key that was revoked or has
+   * expired stays so, and then nothing is changed.
+   * @throws Failure `bad_setting` for a weak secret, and for a key without the scope `admin`
    */
-  ensureAdmin(secret: string): Promise<'valid' | 'revoked'>;
+  ensureAdmin(secret: string): Promise<'valid' | 'invalid'>;
   /** Oldest first, after the key with that id; at most a thousand by default. */
   list(page?: { after?: string; limit?: number }): Promise<Key[]>;
   /** @throws Failure `not_found` */
@@ -99,7 +98,7 @@ export function makeKeys(deps: {
   const callers = makeCallerCache(async (hash) => {
     const key = await db.single((q) => findByHash(q.orm, hash));
     const now = clock.now();
-    if (!key || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
+    if (!key || !isValid(key, now)) return undefined;
     // The next use tries again.
     if ((key.lastUsedAt ?? 0) <= now - USED_EVERY_MS)
       await db
@@ -178,12 +177,13 @@ const ADMIN_SETTING = 'admin_key';
 async function ensureAdminKey(
   tx: Tx,
   fresh: { id: string; createdAt: Instant; hash: string },
-): Promise<'valid' | 'revoked'> {
+): Promise<'valid' | 'invalid'> {
   // Daemons that start at the same time must not revoke the keys of each other.
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.admin_key'))`;
   const existing = await findByHash(tx.orm, fresh.hash);
-  if (existing && existing.revokedAt !== null) return 'revoked';
-  if (existing) requireAdmin(existing, fresh.createdAt);
+  // A restart must not fail because a key has ended meanwhile.
+  if (existing && !isValid(existing, fresh.createdAt)) return 'invalid';
+  if (existing) requireAdmin(existing);
   const { id } = existing ?? fresh;
   const former = await findInstallationSetting(tx, ADMIN_SETTING);
   if (!existing) {
@@ -215,15 +215,17 @@ async function ensureAdminKey(
  * Refuses an ADMIN_KEY that would leave no one with the scope `admin`.
  * @throws Failure `bad_setting`
  */
-function requireAdmin({ id, scopes, expiresAt }: Key, now: Instant): void {
-  const isExpired = expiresAt !== null && expiresAt <= now;
-  if (scopes.includes('admin') && !isExpired) return;
-  const reason = isExpired ? 'has expired' : 'lacks the scope admin';
+function requireAdmin({ id, scopes }: Key): void {
+  if (scopes.includes('admin')) return;
   throw new Failure(
     'bad_setting',
-    `ADMIN_KEY is the secret of ${id}, which ${reason}; set the secret of a valid key with the ` +
-      'scope admin, or a new one: thk_ and at least 32 letters, digits, - or _',
+    `ADMIN_KEY is the secret of ${id}, which lacks the scope admin; set that of a key with it, ` +
+      'or a new one: thk_ and at least 32 letters, digits, - or _',
   );
+}
+
+function isValid({ revokedAt, expiresAt }: Key, now: Instant): boolean {
+  return revokedAt === null && (expiresAt === null || expiresAt > now);
 }
 
 /** Does nothing when the hash exists. */
