@@ -12,8 +12,8 @@ import { makeIds } from '../kernel/ids.ts';
 import { jsonText } from '../kernel/json.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/telemetry/log.ts';
-import { type Caller, makeAudit, makeKeys } from '../keys/keys.ts';
-import { keyOf, type Remote } from './api/remote.ts';
+import { type Caller, makeAudit, makeKeys, requireScope } from '../keys/keys.ts';
+import { type GivenKey, keyOf } from './api/remote.ts';
 import {
   type Comparison,
   compareWithService,
@@ -23,7 +23,7 @@ import {
 import { withUpstream } from './doctor/doctor.ts';
 import { withDatabase } from './installation.ts';
 
-interface Options extends Pick<Remote, 'key' | 'keyFile'> {
+interface Options extends GivenKey {
   dryRun?: true;
   reason?: string;
   approve?: true;
@@ -82,13 +82,11 @@ export async function runMove(options: Options): Promise<number> {
 }
 
 /** @throws Failure `unauthorized`, `forbidden` */
-async function authenticated({ db, clock }: Database, key: string | undefined): Promise<Caller> {
+async function authenticated({ db, clock }: Database, key: string): Promise<Caller> {
   const ids = makeIds(clock, systemRandom);
-  const caller = await makeKeys({ db, clock, random: systemRandom, ids }).authenticate(key ?? '');
-  if (!caller)
-    throw new Failure('unauthorized', 'a valid API key is required: --key or TALLYHOOK_KEY');
-  if (!caller.scopes.includes('decide') && !caller.scopes.includes('admin'))
-    throw new Failure('forbidden', 'the key needs the scope decide');
+  const caller = await makeKeys({ db, clock, random: systemRandom, ids }).authenticate(key);
+  if (!caller) throw new Failure('unauthorized', 'the API key is unknown, expired or revoked');
+  requireScope(caller, 'decide');
   return caller;
 }
 

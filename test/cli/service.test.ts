@@ -64,7 +64,7 @@ describe('tallyhook service move', () => {
   it('refuses keys that may not decide, and a call without exactly one task', async () => {
     for (const [owner, reason] of [
       ['reader', 'scope decide'],
-      ['nobody', 'a valid API key'],
+      ['nobody', 'an API key is required'],
     ] as const)
       expect((await move(moved(), owner, '--reason', 'x')).text).toContain(reason);
     expect((await move(moved(), 'ann')).text).toContain('one of --dry-run');
