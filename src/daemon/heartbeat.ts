@@ -31,6 +31,8 @@ export interface Heartbeat {
    * suspended or its clock set, or the database was moved; then nothing may be sent.
    */
   isAlive: () => boolean;
+  /** Waits for a running proof; none follows, so that the registration may end. */
+  end(): Promise<void>;
   /** Living daemons at the last beat, this one included. */
   living: () => number;
   /** Those of them that deliver. */
@@ -58,10 +60,9 @@ export function makeHeartbeat(deps: {
   let living: readonly Living[] = [];
   let startedAt: Instant | undefined;
   let proving: Promise<void> | undefined;
+  let hasEnded = false;
   const lateness = makeLatenessLog(aliveMs, log);
   const moved = new AbortController();
-  const count = (role: Role) => living.filter((one) => one.roles.includes(role)).length;
-
   let followedMs = Number.NEGATIVE_INFINITY;
 
   async function follow() {
@@ -86,19 +87,16 @@ export function makeHeartbeat(deps: {
     // The database counts from an instant not before `sent`.
     last = sent;
     lateness.committed();
-    for (const role of ROLES) metrics.daemons.set({ role }, count(role));
+    for (const role of ROLES) metrics.daemons.set({ role }, countOf(living, role));
     await identity.note();
-    const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);
-    const pollers = count('workers');
     startedAt ??= database.clock.now();
-    // The others beat every third of `aliveMs`, and then divide the budget anew.
-    const startsAt = pollers > 1 ? startedAt + aliveMs / 2 : startedAt;
-    upstream.share({ pollers, appPerS, startsAt });
+    upstream.share(shareOf(living, startedAt, aliveMs));
     await upstream.syncQuota();
     // Between two readings time runs by the machine: not every beat needs one.
     if (machine.ms() >= followedMs + aliveMs) await follow();
   }
-  const prove = () => {
+  const prove = async () => {
+    if (hasEnded) throw new Failure('shutting_down');
     proving ??= proveOnce().finally(() => {
       proving = undefined;
     });
@@ -127,9 +125,27 @@ export function makeHeartbeat(deps: {
     },
     moved: moved.signal,
     isAlive,
+    async end() {
+      hasEnded = true;
+      await proving?.catch(() => {});
+      lateness.end();
+    },
     living: () => living.length,
-    delivering: () => count('delivery'),
+    delivering: () => countOf(living, 'delivery'),
   };
+}
+
+function countOf(living: readonly Living[], role: Role): number {
+  return living.filter(({ roles }) => roles.includes(role)).length;
+}
+
+/** How the polling budget is divided, by a daemon that started then. */
+function shareOf(living: readonly Living[], startedAt: Instant, aliveMs: number) {
+  const appPerS = living.reduce((sum, one) => sum + one.appPerS, 0);
+  const pollers = countOf(living, 'workers');
+  // The others beat every third of `aliveMs`, and then divide the budget anew.
+  const startsAt = pollers > 1 ? startedAt + aliveMs / 2 : startedAt;
+  return { pollers, appPerS, startsAt };
 }
 
 /** Logs once that no heartbeat came through, also while the statement of one still waits. */
@@ -147,5 +163,6 @@ function makeLatenessLog(aliveMs: number, log: Log) {
         log.error({ aliveMs }, 'no heartbeat was committed in time: nothing is sent until one is');
       });
     },
+    end: () => cancel(),
   };
 }

@@ -71,6 +71,7 @@ export async function startDaemon(
     await checkService(database.db, service, clock);
     await storeSettings(database, config);
     const built = await build(config, database, service, log);
+    undo.push(() => retire(built, database));
     undo.push(() => built.upstream.close());
     await built.heartbeat.prove();
     const { roles } = config.daemon;
@@ -209,11 +210,17 @@ async function stop(deps: StopDeps): Promise<void> {
   if (metrics) await closeServer(metrics.server);
   await delivered;
   await service.close();
-  await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
+  await retire(built, database).catch((error: unknown) => {
     log.warn({ err: error }, 'the leases of this daemon were not released; they expire');
   });
   await database.close();
   log.info({ result }, 'stopped');
+}
+
+/** Ends the registration, after the last heartbeat: a later one would make it again. */
+async function retire({ heartbeat, daemon }: Built, { db, clock }: Database): Promise<void> {
+  await heartbeat.end();
+  await retireDaemon(db, daemon, clock.now());
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { makeHeartbeat } from '../../src/daemon/heartbeat.ts';
 import { holdProofs, makeIdentityProof } from '../../src/daemon/identity.ts';
 import { databaseClock } from '../../src/db/clock/clock.ts';
-import { registerDaemon, setInstallationSetting } from '../../src/db/leases.ts';
+import { registerDaemon, retireDaemon, setInstallationSetting } from '../../src/db/leases.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { makeMetrics } from '../../src/kernel/telemetry/metrics.ts';
 import { ROLES } from '../../src/resources/admin/status.ts';
@@ -22,10 +22,11 @@ async function openHeartbeat({ log, aliveMs } = { log: makeLog('silent'), aliveM
   const counts = { monotonicMs: machine.count.ms, uptimeMs: machine.uptimeMs };
   const clock = await databaseClock(db, log, undefined, counts);
   const database = { db, clock, folder: undefined, revive: async () => {} };
+  const daemon = await registerDaemon(db, `dmn_${++daemons}`, clock.now(), aliveMs);
   const heartbeat = makeHeartbeat({
     database,
     identity: makeIdentityProof({ database, dataDir: '/dev/null/none', log }),
-    daemon: await registerDaemon(db, `dmn_${++daemons}`, clock.now(), aliveMs),
+    daemon,
     roles: () => ROLES,
     upstream: { appPerS: () => 0, share: () => {}, syncQuota: async () => {} },
     log,
@@ -34,7 +35,7 @@ async function openHeartbeat({ log, aliveMs } = { log: makeLog('silent'), aliveM
     service: SERVICE,
     machine: machine.count,
   });
-  return { machine, heartbeat, clock };
+  return { machine, heartbeat, clock, daemon };
 }
 
 it.each<[string, (machine: ManualMachine) => void, boolean]>([
@@ -99,6 +100,38 @@ describe('A daemon whose database was moved to another service', () => {
     expect(await beat).toMatchObject({ code: 'not_ready' });
     expect(heartbeat.isAlive()).toBe(false);
   });
+});
+
+it('A heartbeat that runs while the daemon ends is stored before its registration ends, and none after it', async () => {
+  const { heartbeat, clock, daemon } = await openHeartbeat();
+  await heartbeat.beat();
+  const { beat, retired } = await owner.begin(async (tx) => {
+    await holdProofs(tx, clock.now());
+    const beat = heartbeat.beat();
+    await untilLockWaits(owner);
+    const retired = heartbeat.end().then(() => retireDaemon(db, daemon, clock.now()));
+    return { beat, retired };
+  });
+  expect(await beat).toBe('alive');
+  await retired;
+  await expect(heartbeat.beat()).rejects.toMatchObject({ code: 'shutting_down' });
+  expect(await owner.sql`select roles from tallyhook.daemons where id = ${daemon.id}`).toEqual([
+    { roles: [] },
+  ]);
+});
+
+it('After its end no heartbeat of a daemon is late', async () => {
+  const open = async () => {
+    const { log, logged } = textLog();
+    const { heartbeat } = await openHeartbeat({ log, aliveMs: 50 });
+    await heartbeat.beat();
+    return { heartbeat, logged };
+  };
+  const [ended, later] = [await open(), await open()];
+  await ended.heartbeat.end();
+  await expect.poll(() => later.logged.text).toContain('no heartbeat was committed in time');
+  expect(ended.logged.text).toBe('');
+  await later.heartbeat.end();
 });
 
 it('Heartbeats that are not committed in time are logged once, also while one waits, and their return', async () => {
