@@ -132,8 +132,8 @@ async function storeSettings({ db, clock }: Database, config: Config): Promise<v
 }
 
 /** Serves the metrics alone, until the daemon has stopped. */
-async function serveMetrics({ gateway, metricsApi }: Built, host: string, port: number) {
-  const server = makeHttpServer({ gateway, api: metricsApi, roles: [] });
+async function serveMetrics({ gateway, makeMetricsApi }: Built, host: string, port: number) {
+  const server = makeHttpServer({ gateway, api: makeMetricsApi(), roles: [] });
   const origin = await listen(server, { host, port, setting: 'TALLYHOOK_METRICS_PORT' });
   return { server, url: `${origin}/metrics` };
 }
