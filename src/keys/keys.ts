@@ -5,7 +5,7 @@
 import type { Db, Orm, Queryable, Tx } from '../db/connect.ts';
 import { and, asc, eq, getTableColumns, gt, isNull } from '../db/drizzle.ts';
 import { findInstallationSetting, setInstallationSetting } from '../db/leases.ts';
-import { isOwner } from '../kernel/addresses.ts';
+import { isOwner, sameOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -173,6 +173,8 @@ async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
 
 /** The id of the key that ADMIN_KEY made last. */
 const ADMIN_SETTING = 'admin_key';
+/** Name and owner of a key that a start makes. */
+const ADMIN = 'admin';
 
 async function ensureAdminKey(
   tx: Tx,
@@ -186,17 +188,18 @@ async function ensureAdminKey(
   if (existing) requireAdmin(existing);
   const { id } = existing ?? fresh;
   const former = await findInstallationSetting(tx, ADMIN_SETTING);
-  if (!existing) {
+  if (!existing)
     await insertKey(tx.orm, {
       ...fresh,
-      name: 'admin',
-      owner: await knownOwner(tx, 'admin'),
+      name: ADMIN,
+      owner: await knownOwner(tx, ADMIN),
       scopes: [...SCOPES],
       limits: null,
       expiresAt: null,
     });
-    await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
-  }
+  // Release 0.2.0 did not store which key it made.
+  const isMade = !existing || (!former && isAdmins(existing));
+  if (isMade) await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
   if (former === undefined || former.value === id) return 'valid';
   const revoked = await tx.orm
     .update(keys)
@@ -222,6 +225,11 @@ function requireAdmin({ id, scopes }: Key): void {
     `ADMIN_KEY is the secret of ${id}, which lacks the scope admin; set that of a key with it, ` +
       'or a new one: thk_ and at least 32 letters, digits, - or _',
   );
+}
+
+/** Whether a key is as a start makes it. */
+function isAdmins({ name, owner }: Key): boolean {
+  return name === ADMIN && sameOwner(owner, ADMIN);
 }
 
 function isValid({ revokedAt, expiresAt }: Key, now: Instant): boolean {

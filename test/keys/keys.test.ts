@@ -147,6 +147,16 @@ it('A key that ADMIN_KEY only named is not revoked by a later value, and the one
   expect(await openKeys().authenticate(last)).toBeUndefined();
 });
 
+it('A key that the ADMIN_KEY of release 0.2.0 made is revoked when the value changes', async () => {
+  // That release did not note which key it made.
+  await database.owner.sql`delete from tallyhook.installation where name = 'admin_key'`;
+  const made = { name: 'admin', owner: 'admin', scopes: ['read', 'admin'] as const };
+  const { secret } = await keys.create(made);
+  expect(await keys.ensureAdmin(secret)).toBe('valid');
+  expect(await keys.ensureAdmin(newSecret(systemRandom))).toBe('valid');
+  expect(await openKeys().authenticate(secret)).toBeUndefined();
+});
+
 it('Daemons that start with one new ADMIN_KEY at the same time leave that key alone valid', async () => {
   await keys.ensureAdmin(newSecret(systemRandom));
   const secret = newSecret(systemRandom);

@@ -815,7 +815,7 @@ export const VARIABLES: Record<string, KnownVariable> = {
   },
 };
 
-/** The secret variables; what a file that has one is, says secret-files.ts. */
+/** Each may also stand in a file; see secret-files.ts. */
 export const SECRETS = Object.entries(VARIABLES).flatMap(([name, { kind }]) =>
   kind === 'secret' ? [name] : [],
 );
