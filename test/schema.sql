@@ -133,7 +133,8 @@ create table tallyhook.daemons (
   roles text[] not null,
   server_start timestamp(6) with time zone not null,
   data_file text not null,
-  app_per_s double precision not null default 0
+  app_per_s double precision not null default 0,
+  retires boolean not null default false
 );
 create table tallyhook.day_balances (
   account_id bigint not null,

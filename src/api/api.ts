@@ -5,6 +5,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../kernel/errors.ts';
 import { ownOriginOf } from '../kernel/http/trusted-proxies.ts';
+import type { Metrics } from '../kernel/telemetry/metrics.ts';
 import type { Role } from '../resources/admin/status.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { docsPage } from './docs.ts';
@@ -66,11 +67,12 @@ const aboutApi = (basePath: string) => ({
  */
 export function makeApi(deps: ApiDeps): Api {
   const { keys, sessions, audit, log, bodyBytesMax, monotonic, roles, trusted, basePath } = deps;
+  const { metrics } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
   const router = makeRouter({ app, keys, sessions, audit, log, bodyBytesMax, monotonic, trusted });
   addHealth(router, deps);
-  if (!deps.metricsApart) addMetrics(router, deps);
+  if (metrics) addMetrics(router, { ...deps, metrics });
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');
   if (!roles.includes('gateway')) refusePath(app, '/v1/*', 'gateway');
@@ -80,8 +82,10 @@ export function makeApi(deps: ApiDeps): Api {
   return app;
 }
 
+type WithMetrics = ApiDeps & { metrics: Metrics };
+
 /** What a port of its own serves of a daemon: `/metrics` and nothing else. */
-export function makeMetricsApi(deps: ApiDeps): Api {
+export function makeMetricsApi(deps: WithMetrics): Api {
   const app: Api = new OpenAPIHono();
   answerProblems(app, deps.log);
   addMetrics(makeRouter({ ...deps, app }), deps);
@@ -91,7 +95,7 @@ export function makeMetricsApi(deps: ApiDeps): Api {
 /** The document of all routes, without a daemon. */
 export function describeApi() {
   const app: Api = new OpenAPIHono();
-  const absent = new Proxy({}, { get: () => absent }) as ApiDeps;
+  const absent = new Proxy({}, { get: () => absent }) as WithMetrics;
   const router = makeRouter({ ...absent, app });
   addHealth(router, absent);
   addMetrics(router, absent);

@@ -26,7 +26,8 @@ export interface ApiDeps {
   db: Db;
   clock: Pick<DatabaseClock, 'now' | 'correctionMs'>;
   log: Log;
-  metrics: Metrics;
+  /** Absent: a port of its own serves `/metrics`. */
+  metrics: Metrics | undefined;
   keys: Keys;
   sessions: Sessions;
   audit: Audit;
@@ -47,8 +48,6 @@ export interface ApiDeps {
     Reports,
     'makeReconciliation' | 'listReports' | 'getReport' | 'renderReport' | 'listLines' | 'filesOf'
   >;
-  /** True when a port of its own serves `/metrics`, and this API does not. */
-  metricsApart?: boolean;
   /** What this daemon runs. */
   roles: readonly Role[];
   /** Its process that sends webhooks, if it has one. */
@@ -76,7 +75,7 @@ export interface ApiDeps {
   bodyBytesMax: number;
   /** Under which path browsers and programs reach this API; may be empty. */
   basePath: string;
-  /** The public address of the console, if it is set. */
+  /** The public address of the console, if it is set; without a slash at its end. */
   consoleUrl?: string | undefined;
   trusted: TrustedProxies;
   /** Measures the rate of requests without a key; by default the clock of the process. */

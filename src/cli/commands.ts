@@ -5,6 +5,7 @@
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../kernel/version.ts';
+import { SCOPES } from '../resources/admin/key.ts';
 import { MOMENT_WORDS } from '../resources/ledger/period.ts';
 import { addDrifts } from './decisions/drifts.ts';
 import { addDecisions } from './decisions/operations.ts';
@@ -308,7 +309,7 @@ function addKeys(program: Command): void {
       .description('create a key and print its secret once')
       .requiredOption('--owner <owner>', 'person or team that the key belongs to')
       .option('--name <name>', 'purpose of the key', 'key')
-      .option('--scope <scope...>', 'gateway, read, manage, decide, portal, admin', ['read'])
+      .option('--scope <scope...>', SCOPES.join(', '), ['read'])
       .option('--limits <json>', 'kinds, operators, amount_per_call, amount_per_day')
       .option(
         '--expires <instant>',

@@ -12,7 +12,7 @@ import { type Keys, keyLimitsSchema, makeKeys } from '../keys/keys.ts';
 import { createdKey, type KeyLimits, key, SCOPES, type Scope } from '../resources/admin/key.ts';
 import type { Shown } from '../resources/resource.ts';
 import { shower } from '../resources/show.ts';
-import { callDaemon, listAll, type Remote } from './api/remote.ts';
+import { callDaemon, hasKey, listAll, type Remote } from './api/remote.ts';
 import { printRows } from './api/table.ts';
 import { withDatabase } from './installation.ts';
 import { instantOf } from './options.ts';
@@ -50,7 +50,7 @@ export async function createKey(
   const { name } = options;
   const expiresAt = instantOf('--expires', options.expires);
   const input = { owner: options.owner, name, scopes, limits, expiresAt };
-  const made = options.key ? await createRemote(options, input) : await create(input);
+  const made = hasKey(options) ? await createRemote(options, input) : await create(input);
   const { id, owner, expires_at, key: secret } = made;
   const shown = { id, owner, name, scopes, limits: made.limits, expires_at, secret };
   if (options.json) printLine(jsonText(shown));
@@ -93,7 +93,7 @@ function parseLimits(text: string): KeyLimits {
 type Key = Shown<typeof key>;
 
 export async function listKeys(options: Remote & { json?: true }): Promise<number> {
-  const rows = options.key
+  const rows = hasKey(options)
     ? await listAll<Key>(options, '/api/keys')
     : (await withKeys((keys) => keys.list())).map(shower(key));
   printRows(rows, { json: options.json, none: 'There is no key', line: keyLine });
@@ -108,7 +108,7 @@ function keyLine(row: Key): string {
 }
 
 export async function revokeKey(id: string, options: Remote & { json?: true }): Promise<number> {
-  if (options.key) await callDaemon(options, { method: 'DELETE', path: `/api/keys/${id}` });
+  if (hasKey(options)) await callDaemon(options, { method: 'DELETE', path: `/api/keys/${id}` });
   else await revoke(id);
   printLine(options.json ? jsonText({ id, revoked: true }) : `Revoked ${id}`);
   return 0;

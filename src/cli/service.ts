@@ -3,17 +3,17 @@
  * One owner proposes and another approves; both times the wallets and tokens that the service of
  * the environment shows must be those of the ledger.
  */
-import type { Database } from '../daemon/daemon.ts';
-import type { Queryable } from '../db/connect.ts';
+import { type Database, identityTools, SERVICE_SETTING } from '../daemon/daemon.ts';
+import type { Tx } from '../db/connect.ts';
 import { findInstallationSetting, listLiving, setInstallationSetting } from '../db/leases.ts';
 import { sameOwner } from '../kernel/addresses.ts';
-import { Failure, must } from '../kernel/errors.ts';
+import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
 import { jsonText } from '../kernel/json.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/telemetry/log.ts';
-import { type Caller, makeAudit, makeKeys } from '../keys/keys.ts';
-import { keyOf, type Remote } from './api/remote.ts';
+import { type Caller, makeAudit, makeKeys, requireScope } from '../keys/keys.ts';
+import { type GivenKey, keyOf } from './api/remote.ts';
 import {
   type Comparison,
   compareWithService,
@@ -23,7 +23,7 @@ import {
 import { withUpstream } from './doctor/doctor.ts';
 import { withDatabase } from './installation.ts';
 
-interface Options extends Pick<Remote, 'key' | 'keyFile'> {
+interface Options extends GivenKey {
   dryRun?: true;
   reason?: string;
   approve?: true;
@@ -41,8 +41,7 @@ interface Proposal extends Move {
   reason: string;
 }
 
-/** The settings of an installation. */
-const SERVICE = 'service';
+/** The stored setting of a move that waits for its approval. */
 const PROPOSED = 'service_move';
 
 /** Exits 1 when the services differ. */
@@ -83,19 +82,17 @@ export async function runMove(options: Options): Promise<number> {
 }
 
 /** @throws Failure `unauthorized`, `forbidden` */
-async function authenticated({ db, clock }: Database, key: string | undefined): Promise<Caller> {
+async function authenticated({ db, clock }: Database, key: string): Promise<Caller> {
   const ids = makeIds(clock, systemRandom);
-  const caller = await makeKeys({ db, clock, random: systemRandom, ids }).authenticate(key ?? '');
-  if (!caller)
-    throw new Failure('unauthorized', 'a valid API key is required: --key or TALLYHOOK_KEY');
-  if (!caller.scopes.includes('decide') && !caller.scopes.includes('admin'))
-    throw new Failure('forbidden', 'the key needs the scope decide');
+  const caller = await makeKeys({ db, clock, random: systemRandom, ids }).authenticate(key);
+  if (!caller) throw new Failure('unauthorized', 'the API key is unknown, expired or revoked');
+  requireScope(caller, 'decide');
   return caller;
 }
 
 /** @throws Failure `conflict` when there is nothing to move */
 async function presentService({ db }: Database, to: string): Promise<string> {
-  const present = (await findInstallationSetting(db, SERVICE))?.value;
+  const present = (await findInstallationSetting(db, SERVICE_SETTING))?.value;
   if (present === undefined)
     throw new Failure('conflict', 'the database belongs to no service yet; start a daemon');
   if (present === to) throw new Failure('conflict', `the database already belongs to ${to}`);
@@ -153,9 +150,13 @@ async function propose({ db, clock }: Database, proposal: Proposal): Promise<str
   return 'Proposed. Another owner approves: npx tallyhook service move --approve';
 }
 
-/** @throws Failure `conflict`, `same_owner` */
+/**
+ * A daemon whose heartbeat has expired, and one that starts, prove the database before they send:
+ * they wait for this transaction, and then find that the database belongs to another service.
+ * @throws Failure `conflict`, `same_owner`
+ */
 async function approve(
-  tx: Queryable,
+  tx: Tx,
   { clock }: Pick<Database, 'clock'>,
   { from, to }: Move,
   owner: string,
@@ -167,10 +168,10 @@ async function approve(
   if (sameOwner(proposal.owner, owner))
     throw new Failure('same_owner', `${owner} proposed it; a key of another owner approves`);
   const now = clock.now();
+  await (await identityTools()).holdProofs(tx, now);
   const living = (await listLiving(tx, now)).length;
   if (living > 0)
     throw new Failure('conflict', `${living} daemons work with ${from}; stop them before`);
-  await setInstallationSetting(tx, SERVICE, to, now);
-  const moved = must(await findInstallationSetting(tx, SERVICE), 'the service').value;
-  return `The database belongs to ${moved}. Start the daemons with its address`;
+  await setInstallationSetting(tx, SERVICE_SETTING, to, now);
+  return `The database belongs to ${to}. Start the daemons with its address`;
 }

@@ -112,7 +112,7 @@ export async function build(config: Config, database: Database, service: Service
     db: peopleDb,
     clock,
     log,
-    metrics,
+    metrics: config.http.metrics_port === null ? metrics : undefined,
     keys,
     sessions,
     upstream,
@@ -133,7 +133,6 @@ export async function build(config: Config, database: Database, service: Service
     trusted: base.trusted,
     isAlive: base.heartbeat.isAlive,
     refusals: base.refusals,
-    metricsApart: config.http.metrics_port !== null,
   };
   const api = makeApi(apiDeps);
   const signIn = signInSettings(config);
@@ -161,7 +160,7 @@ export async function build(config: Config, database: Database, service: Service
     wake,
     gateway,
     api,
-    metricsApi: makeMetricsApi(apiDeps),
+    makeMetricsApi: () => makeMetricsApi({ ...apiDeps, metrics }),
     leaving,
     stopping,
   };
@@ -194,6 +193,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     database,
     identity,
     daemon,
+    service: service.identity,
     upstream,
     log,
     metrics,

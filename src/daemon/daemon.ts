@@ -11,7 +11,7 @@ export { readSecret } from './config/secret-files.ts';
 export { type Database, openDatabase, openReplica } from './database.ts';
 export type { RunningDaemon } from './lifecycle.ts';
 export type { MasterKeys } from './master-key.ts';
-export { checkService, openService, upstreamSettings } from './service.ts';
+export { checkService, openService, SERVICE_SETTING, upstreamSettings } from './service.ts';
 
 /**
  * Starts a daemon.

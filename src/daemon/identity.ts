@@ -17,6 +17,7 @@ import {
   fixInstallationSetting,
   setInstallationSetting,
 } from '../db/leases.ts';
+import type { Instant } from '../kernel/clock.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import { type FreezeCause, freezeWrites, hasQueued, hasSend } from '../operations/operations.ts';
@@ -106,6 +107,11 @@ export function makeIdentityProof(deps: {
       if (noted) await writeNote(dataDir, path, noted);
     },
   };
+}
+
+/** Lets no daemon prove the database, and so send by it, until the transaction ends. */
+export async function holdProofs(tx: Tx, now: Instant): Promise<void> {
+  await countUp(tx, COUNTER, now);
 }
 
 /** What is wrong with the database; undefined when it is the known one. */

@@ -45,6 +45,8 @@ export interface RunningDaemon {
    * `daemon.drain_ms`. Writes without an answer by then get 504 `outcome_unknown`. Idempotent.
    */
   stop(): Promise<void>;
+  /** Aborts when its database was moved to another service: it sends nothing and must stop. */
+  moved: AbortSignal;
   /** Replaces the database pool if the error is the driver's known fault; else returns false. */
   recoversFrom(error: unknown): boolean;
 }
@@ -69,6 +71,7 @@ export async function startDaemon(
     await checkService(database.db, service, clock);
     await storeSettings(database, config);
     const built = await build(config, database, service, log);
+    undo.push(() => retire(built, database));
     undo.push(() => built.upstream.close());
     await built.heartbeat.prove();
     const { roles } = config.daemon;
@@ -98,6 +101,7 @@ export async function startDaemon(
       notes: database.notes,
       log,
       stop: once(() => stop({ config, log, server, metrics, built, service, database, stopCron })),
+      moved: built.heartbeat.moved,
       recoversFrom: (error) =>
         // The error does not tell whose connection it was.
         [database.db, database.workersDb, database.peopleDb].filter((db) => db.renewAfter(error))
@@ -128,8 +132,8 @@ async function storeSettings({ db, clock }: Database, config: Config): Promise<v
 }
 
 /** Serves the metrics alone, until the daemon has stopped. */
-async function serveMetrics({ gateway, metricsApi }: Built, host: string, port: number) {
-  const server = makeHttpServer({ gateway, api: metricsApi, roles: [] });
+async function serveMetrics({ gateway, makeMetricsApi }: Built, host: string, port: number) {
+  const server = makeHttpServer({ gateway, api: makeMetricsApi(), roles: [] });
   const origin = await listen(server, { host, port, setting: 'TALLYHOOK_METRICS_PORT' });
   return { server, url: `${origin}/metrics` };
 }
@@ -184,7 +188,8 @@ async function stop(deps: StopDeps): Promise<void> {
   log.info('stopping');
   const { unready_ms: unreadyMs, drain_ms: drainMs } = config.daemon;
   built.leaving.abort();
-  await pause(unreadyMs);
+  // What it reads of a former service must not be recorded any longer than necessary.
+  await pause(unreadyMs, built.heartbeat.moved);
   const delivered = built.delivery.stop(drainMs);
   const drain = async () => {
     built.stopping.abort();
@@ -205,11 +210,17 @@ async function stop(deps: StopDeps): Promise<void> {
   if (metrics) await closeServer(metrics.server);
   await delivered;
   await service.close();
-  await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
+  await retire(built, database).catch((error: unknown) => {
     log.warn({ err: error }, 'the leases of this daemon were not released; they expire');
   });
   await database.close();
   log.info({ result }, 'stopped');
+}
+
+/** Ends the registration, after the last heartbeat: a later one would make it again. */
+async function retire({ heartbeat, daemon }: Built, { db, clock }: Database): Promise<void> {
+  await heartbeat.end();
+  await retireDaemon(db, daemon, clock.now());
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {
@@ -223,8 +234,8 @@ function once(work: () => Promise<void>): () => Promise<void> {
 /** Ensures that a key with every scope exists; returns it if it was generated now. */
 async function ensureAdminKey(keys: Keys, config: Config, log: Log): Promise<string | undefined> {
   if (config.adminKey) {
-    if ((await keys.ensureAdmin(config.adminKey)) === 'revoked')
-      log.warn('ADMIN_KEY is a key that is revoked; set the present one');
+    if ((await keys.ensureAdmin(config.adminKey)) === 'invalid')
+      log.warn('ADMIN_KEY is a key that is revoked or has expired; set a valid one');
     return undefined;
   }
   if ((await keys.list()).length > 0) return undefined;

@@ -11,7 +11,7 @@ import type { RunningDaemon } from './lifecycle.ts';
 
 const NODE_MAJOR = 24;
 
-/** Runs until a signal arrives; returns the exit code. */
+/** Runs until a signal arrives or its database is moved; returns the exit code. */
 export async function runDaemon(): Promise<number> {
   const major = Number(process.versions.node.split('.')[0]);
   if (major !== NODE_MAJOR) {
@@ -35,11 +35,21 @@ export async function runDaemon(): Promise<number> {
     return 1;
   }
   const stopTracing = await startTracing(daemon.log);
-  const ended = untilStopped(daemon, onStopSignals).finally(stopTracing);
+  const { log, moved } = daemon;
+  const ended = untilStopped(daemon, (ask) => {
+    onStopSignals(ask);
+    const end = () => {
+      log.fatal({ err: moved.reason }, 'the database belongs to another service now: it stops');
+      ask();
+    };
+    if (moved.aborted) end();
+    else moved.addEventListener('abort', end);
+  }).finally(stopTracing);
   printBanner(daemon);
   // Node writes the cache when a process exits, which a killed one never does.
   flushCompileCache();
-  return ended;
+  const code = await ended;
+  return moved.aborted ? 1 : code;
 }
 
 /** In one write, so that a reader of its first line has the admin key as well. */

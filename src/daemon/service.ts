@@ -4,9 +4,9 @@
  */
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Db } from '../db/connect.ts';
+import type { Db, Queryable } from '../db/connect.ts';
 import { holdFolder } from '../db/folder-lock.ts';
-import { fixInstallationSetting } from '../db/leases.ts';
+import { findInstallationSetting, fixInstallationSetting } from '../db/leases.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Random } from '../kernel/random.ts';
@@ -15,6 +15,9 @@ import type { SampleWrite } from '../sandbox/sandbox.ts';
 import type { UpstreamSettings } from '../upstream/upstream.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 import { proxySettings } from './config/stage-settings.ts';
+
+/** The stored setting: the identity of the service that the database belongs to. */
+export const SERVICE_SETTING = 'service';
 
 /** The credentials of the sandbox; not a secret. */
 const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };
@@ -87,11 +90,21 @@ async function worldName(directory: string, random: Random): Promise<string> {
 
 /** @throws Failure `bad_setting` when the database belongs to another service */
 export async function checkService(db: Db, service: Service, clock: Clock): Promise<void> {
-  const stored = await fixInstallationSetting(db, 'service', service.identity, clock.now());
-  if (stored === service.identity) return;
-  throw new Failure(
+  const { identity } = service;
+  const stored = await fixInstallationSetting(db, SERVICE_SETTING, identity, clock.now());
+  if (stored !== identity) throw otherService(stored, identity);
+}
+
+/** Why the service is no longer the one of the database, if `service move` gave it another. */
+export async function findMove(db: Queryable, identity: string): Promise<Failure | undefined> {
+  const stored = (await findInstallationSetting(db, SERVICE_SETTING))?.value ?? identity;
+  return stored === identity ? undefined : otherService(stored, identity);
+}
+
+function otherService(stored: string, identity: string): Failure {
+  return new Failure(
     'bad_setting',
-    `this database belongs to another service (${stored}), not to ${service.identity}; ` +
+    `this database belongs to another service (${stored}), not to ${identity}; ` +
       'use one database or DATA_DIR per service; if it is the same one at another address, ' +
       'run npx tallyhook service move',
   );

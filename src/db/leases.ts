@@ -25,9 +25,9 @@ export async function registerDaemon(
 ): Promise<Daemon> {
   await db.sql`
     insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start,
-      data_file)
+      data_file, retires)
     values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[],
-      pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'))`;
+      pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'), true)`;
   return { id };
 }
 
@@ -60,9 +60,9 @@ export async function keepAlive(
       returning roles, app_per_s
     ), again as (
       insert into tallyhook.daemons (id, started_at, alive_until, app_per_s, roles, server_start,
-        data_file)
+        data_file, retires)
       select ${daemon.id}, ${isoText(now)}, ${until}, ${appPerS}, ${roles as Role[]}::text[],
-        pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons')
+        pg_postmaster_start_time(), pg_relation_filepath('tallyhook.daemons'), true
       where not exists (select from heartbeat)
       returning roles, app_per_s)
     select roles, app_per_s from heartbeat
@@ -170,7 +170,10 @@ export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant):
     where id = ${daemon.id}`;
 }
 
-/** Daemons whose heartbeat expired since `since` and that did not say that they end. */
+/**
+ * Daemons whose heartbeat expired since `since` and that did not say that they end. Nothing is
+ * known of those of 0.2.0, which an upgrade replaces: they say it in no case.
+ */
 export async function listLost(
   db: Queryable,
   since: Instant,
@@ -179,7 +182,7 @@ export async function listLost(
   return db.sql<{ id: string; aliveUntil: Instant; roles: Role[] }[]>`
     select id, alive_until, roles from tallyhook.daemons
     where alive_until > ${isoText(since)} and alive_until <= ${isoText(now)}
-      and roles <> '{}'
+      and roles <> '{}' and retires
     order by alive_until desc limit 20`;
 }
 

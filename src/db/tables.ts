@@ -1,6 +1,6 @@
 /** Tables of the daemons, their leases and their clock, and the settings of the installation. */
 import { instant, tallyhook } from './columns.ts';
-import { bigint, customType, doublePrecision, integer, text } from './drizzle.ts';
+import { bigint, boolean, customType, doublePrecision, integer, text } from './drizzle.ts';
 
 /** With the microseconds of the server, for comparison in SQL only. */
 const exactInstant = customType<{ data: string }>({ dataType: () => 'timestamptz(6)' });
@@ -17,6 +17,8 @@ export const daemons = tallyhook.table('daemons', {
   dataFile: text('data_file').notNull(),
   /** Requests of apps per second that the service answered without throttling. */
   appPerS: doublePrecision('app_per_s').notNull().default(0),
+  /** Whether it empties `roles` when it stops; programs of release 0.2.0 do not. */
+  retires: boolean().notNull().default(false),
 });
 
 /** Work that one daemon at a time may do. The fencing token grows when the holder changes. */

@@ -89,7 +89,7 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
   let recorded: Recorded;
   try {
     recorded = await inSpan('record', {}, () => record(deps, write, fingerprint));
-    deps.refusals.accepted();
+    if ('id' in recorded || 'queued' in recorded) deps.refusals.accepted();
   } catch (error) {
     deps.refusals.failed(error);
     const held = await findRepeated(deps, write, error);

@@ -5,7 +5,7 @@
 import type { Db, Orm, Queryable, Tx } from '../db/connect.ts';
 import { and, asc, eq, getTableColumns, gt, isNull } from '../db/drizzle.ts';
 import { findInstallationSetting, setInstallationSetting } from '../db/leases.ts';
-import { isOwner } from '../kernel/addresses.ts';
+import { isOwner, sameOwner } from '../kernel/addresses.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -69,10 +69,11 @@ export interface Keys {
   }): Promise<{ key: Key; secret: string }>;
   /**
    * Creates an admin key with this secret, the value of ADMIN_KEY, unless it exists. A key that a
-   * former value made is revoked. A revoked key stays so, and then nothing is changed.
-   * @throws Failure `bad_setting` for a weak secret
+   * former value made is revoked; one that existed before stays. A key that was revoked or has
+   * expired stays so, and then nothing is changed.
+   * @throws Failure `bad_setting` for a weak secret, and for a key without the scope `admin`
    */
-  ensureAdmin(secret: string): Promise<'valid' | 'revoked'>;
+  ensureAdmin(secret: string): Promise<'valid' | 'invalid'>;
   /** Oldest first, after the key with that id; at most a thousand by default. */
   list(page?: { after?: string; limit?: number }): Promise<Key[]>;
   /** @throws Failure `not_found` */
@@ -97,7 +98,7 @@ export function makeKeys(deps: {
   const callers = makeCallerCache(async (hash) => {
     const key = await db.single((q) => findByHash(q.orm, hash));
     const now = clock.now();
-    if (!key || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
+    if (!key || !isValid(key, now)) return undefined;
     // The next use tries again.
     if ((key.lastUsedAt ?? 0) <= now - USED_EVERY_MS)
       await db
@@ -170,29 +171,35 @@ async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
   return rows[0];
 }
 
-/** The id of the key that the present value of ADMIN_KEY made or names. */
+/** The id of the key that ADMIN_KEY made last. */
 const ADMIN_SETTING = 'admin_key';
+/** Name and owner of a key that a start makes. */
+const ADMIN = 'admin';
 
 async function ensureAdminKey(
   tx: Tx,
   fresh: { id: string; createdAt: Instant; hash: string },
-): Promise<'valid' | 'revoked'> {
+): Promise<'valid' | 'invalid'> {
   // Daemons that start at the same time must not revoke the keys of each other.
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.admin_key'))`;
   const existing = await findByHash(tx.orm, fresh.hash);
-  if (existing && existing.revokedAt !== null) return 'revoked';
+  // A restart must not fail because a key has ended meanwhile.
+  if (existing && !isValid(existing, fresh.createdAt)) return 'invalid';
+  if (existing) requireAdmin(existing);
   const { id } = existing ?? fresh;
+  const former = await findInstallationSetting(tx, ADMIN_SETTING);
   if (!existing)
     await insertKey(tx.orm, {
       ...fresh,
-      name: 'admin',
-      owner: await knownOwner(tx, 'admin'),
+      name: ADMIN,
+      owner: await knownOwner(tx, ADMIN),
       scopes: [...SCOPES],
       limits: null,
       expiresAt: null,
     });
-  const former = await findInstallationSetting(tx, ADMIN_SETTING);
-  await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
+  // Release 0.2.0 did not store which key it made.
+  const isMade = !existing || (!former && isAdmins(existing));
+  if (isMade) await setInstallationSetting(tx, ADMIN_SETTING, id, fresh.createdAt);
   if (former === undefined || former.value === id) return 'valid';
   const revoked = await tx.orm
     .update(keys)
@@ -205,6 +212,28 @@ async function ensureAdminKey(
     await recordDone(tx, { owner, keyId: id, action, detail }, fresh.createdAt);
   }
   return 'valid';
+}
+
+/**
+ * Refuses an ADMIN_KEY that would leave no one with the scope `admin`.
+ * @throws Failure `bad_setting`
+ */
+function requireAdmin({ id, scopes }: Key): void {
+  if (scopes.includes('admin')) return;
+  throw new Failure(
+    'bad_setting',
+    `ADMIN_KEY is the secret of ${id}, which lacks the scope admin; set that of a key with it, ` +
+      'or a new one: thk_ and at least 32 letters, digits, - or _',
+  );
+}
+
+/** Whether a key is as a start makes it. */
+function isAdmins({ name, owner }: Key): boolean {
+  return name === ADMIN && sameOwner(owner, ADMIN);
+}
+
+function isValid({ revokedAt, expiresAt }: Key, now: Instant): boolean {
+  return revokedAt === null && (expiresAt === null || expiresAt > now);
 }
 
 /** Does nothing when the hash exists. */

@@ -51,7 +51,7 @@ describe('Health', () => {
     );
   });
 
-  it('A daemon whose database refuses to record writes is not ready until the next write, and its scrape says so', async () => {
+  it('A daemon whose database refused to record a write is not ready for ten seconds, or until one is recorded', async () => {
     let nowMs = 0;
     const refusals = makeRefusals(() => nowMs);
     const full = await openApi(api.database.db, (deps) => ({ ...deps, refusals }));
@@ -61,11 +61,17 @@ describe('Health', () => {
     const { status, body } = await full.call('GET', '/readyz', withoutKey);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'database' });
     expect(body.detail).toContain('53100');
+    const ready = async () => (await full.call('GET', '/readyz', withoutKey)).status;
+    nowMs = 9_999;
+    expect(await ready()).toBe(503);
     nowMs = 10_000;
-    expect((await full.call('GET', '/readyz', withoutKey)).status).toBe(200);
+    expect(await ready()).toBe(200);
     const scrape = async () => (await full.call('GET', '/metrics', withoutKey)).text;
     expect(await scrape()).toContain('tallyhook_database_up 0');
+    refusals.failed(new DatabaseError('53100'));
+    expect(await ready()).toBe(503);
     refusals.accepted();
+    expect(await ready()).toBe(200);
     await expect.poll(scrape).toContain('tallyhook_database_up 1');
   });
 

@@ -35,7 +35,7 @@ describe('A portal link', () => {
   });
 
   it('begins with the public address of the console, if that is set', async () => {
-    const consoleUrl = 'https://books.example/tallyhook/';
+    const consoleUrl = 'https://books.example/tallyhook';
     const public_ = await openApi(api.database.db, (deps) => ({ ...deps, consoleUrl }));
     const body = { owner: 'some subscriber' };
     const { body: made } = await public_.call('POST', '/api/portal-links', { body });

@@ -27,6 +27,20 @@ it('A command calls its daemon with the key of a file', async () => {
   expect(await list({}, '--key-file', file)).toMatchObject({ code: 0 });
 });
 
+it('Commands of keys ask the daemon with the key of a file, and not the database', async () => {
+  const nowhere = { DATA_DIR: join(folder, 'none'), TALLYHOOK_URL: server.url };
+  const keys = (env: Record<string, string>, ...args: string[]) =>
+    runCommand({ ...nowhere, ...env }, 'keys', ...args, '--json');
+  const made = await keys({ TALLYHOOK_KEY_FILE: file }, 'create', '--owner', 'shop');
+  expect(made).toMatchObject({ code: 0 });
+  const { id } = JSON.parse(made.text);
+  const listed = await keys({}, 'list', '--key-file', file);
+  expect(listed).toMatchObject({ code: 0, text: expect.stringContaining(id) });
+  expect(await keys({ TALLYHOOK_KEY_FILE: file }, 'revoke', id)).toMatchObject({ code: 0 });
+  const without = await keys({ TALLYHOOK_KEY_FILE: '' }, 'list');
+  expect(without).toMatchObject({ code: 1, text: expect.stringContaining('there is no database') });
+});
+
 it('A command with a key and a file of one, or with a file that is missing, is refused', async () => {
   const both = await list({ TALLYHOOK_KEY_FILE: file, TALLYHOOK_KEY: 'thk_hush' });
   expect(both.code).toBe(1);

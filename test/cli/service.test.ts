@@ -1,4 +1,5 @@
 /** `tallyhook service move`, with whole daemons and the sandbox under two addresses. */
+import { once } from 'node:events';
 import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -63,7 +64,7 @@ describe('tallyhook service move', () => {
   it('refuses keys that may not decide, and a call without exactly one task', async () => {
     for (const [owner, reason] of [
       ['reader', 'scope decide'],
-      ['nobody', 'a valid API key'],
+      ['nobody', 'an API key is required'],
     ] as const)
       expect((await move(moved(), owner, '--reason', 'x')).text).toContain(reason);
     expect((await move(moved(), 'ann')).text).toContain('one of --dry-run');
@@ -100,4 +101,34 @@ describe('tallyhook service move', () => {
       await daemon.stop();
     }
   });
+
+  it('ends a daemon that was paused while the database moved, before it sends anything', async () => {
+    const { database, sandbox, ada } = rig.world;
+    // It does not wait for balancers to notice.
+    const patient = { ...QUICK, daemon: { ...QUICK.daemon, unready_ms: 600_000 } };
+    const daemon = await spawnDaemon(environmentOf(database.url, moved()), patient);
+    try {
+      const app = makeApp(() => daemon.url, ADMIN_KEY);
+      const exited = once(daemon.child, 'exit');
+      const back = async (owner: string, ...args: string[]) =>
+        (await move(sandbox.url, owner, ...args)).code;
+      // The last write settles.
+      await expect.poll(() => back('ann', '--dry-run'), { timeout: 20_000 }).toBe(0);
+      daemon.child.kill('SIGSTOP');
+      expect(await back('ann', '--reason', 'back')).toBe(0);
+      await expect.poll(() => back('bob', '--approve'), { timeout: 30_000 }).toBe(0);
+      daemon.child.kill('SIGCONT');
+      const { status, text } = await app.give(ada, 23);
+      expect(status, text).toBe(503);
+      expect(await exited).toEqual([1, null]);
+      const fatal = daemon.output().match(/^.*the database belongs to another service now.*$/gm);
+      expect(fatal?.filter((line) => line.includes('"fatal"'))).toEqual([
+        expect.stringContaining('run npx tallyhook service move'),
+      ]);
+      expect(rig.effects(23)).toEqual([]);
+    } finally {
+      daemon.child.kill('SIGCONT');
+      await daemon.kill();
+    }
+  }, 90_000);
 });

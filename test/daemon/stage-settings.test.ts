@@ -144,6 +144,12 @@ describe('The settings of a stage', () => {
     expect(webhookSettings(config(), false).allowHttp).toBe(true);
   });
 
+  it('of reports have the address of the console without a slash at its end', () => {
+    const reports = (console_url: string) => reportSettings(config({ reports: { console_url } }));
+    expect(reports('https://t.example.com/x/').consoleUrl).toBe('https://t.example.com/x');
+    expect(reports('https://t.example.com').consoleUrl).toBe('https://t.example.com');
+  });
+
   it('of reports have the organisation, when one is set', () => {
     const organisation = 'Example Games Ltd';
     expect(reportSettings(config({ reports: { organisation } })).organisation).toBe(organisation);

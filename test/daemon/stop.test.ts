@@ -1,8 +1,15 @@
-/** SIGTERM to a real process: what was in flight is answered, and nothing new is begun. */
+/** The end of a real process: what was in flight is answered, and nothing new is begun. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
-import { ADMIN_KEY, type DaemonProcess, QUICK, startDaemon } from '../harness/daemon.ts';
+import { runCommand } from '../harness/command.ts';
+import {
+  ADMIN_KEY,
+  type DaemonProcess,
+  environmentOf,
+  QUICK,
+  startDaemon,
+} from '../harness/daemon.ts';
 import { useWorld } from '../harness/rig.ts';
 import { until } from '../harness/until.ts';
 
@@ -100,6 +107,10 @@ async function hold(table: string) {
   };
 }
 
+/** Those that count as alive, or as lost once that has expired. */
+const living = () => world.database.owner.sql`
+  select id from tallyhook.daemons where roles <> '{}' order by id`;
+
 const exitOf = async ({ child }: DaemonProcess) =>
   child.exitCode ?? ((await once(child, 'exit'))[0] as number | null);
 
@@ -169,6 +180,19 @@ it('A request that is not answered within the time to drain does not keep a daem
   expect(await endpoint.ended).toBe('');
   await endpoints.release();
   expect(await exitOf(daemon)).toBe(0);
+  expect(await living()).toEqual([]);
+});
+
+it('A start that is refused leaves no daemon that counts as alive, and later as lost', async () => {
+  const daemon = await started();
+  const { port } = new URL(daemon.url);
+  const env = environmentOf(world.database.url, world.sandbox.url);
+  const refused = await runCommand({ ...env, PORT: port, LOG_LEVEL: 'fatal' }, 'start');
+  expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('is in use') });
+  expect(await living()).toHaveLength(1);
+  daemon.child.kill('SIGTERM');
+  expect(await exitOf(daemon)).toBe(0);
+  expect(await living()).toEqual([]);
 });
 
 it('A write that is cut at the end of the drain is answered 504 with its operation, which stays', async () => {

@@ -6,6 +6,7 @@ import {
   type Daemon,
   fixInstallationSetting,
   keepAlive,
+  listLost,
   lockLease,
   registerDaemon,
   retireDaemon,
@@ -67,6 +68,22 @@ describe('Daemons', () => {
     ]);
     clock.advance(ALIVE_MS);
     expect(await beat(b, 'workers', 0)).toMatchObject([{ roles: ['workers'], appPerS: 0 }]);
+  });
+
+  it('are lost when their heartbeat times out, unless they said that they end or never do', async () => {
+    const { sql } = database.owner;
+    const started = clock.now();
+    const old = `dmn_c${round}`;
+    // As a program of 0.2.0 registers and retires itself.
+    await sql`
+      insert into tallyhook.daemons (id, started_at, alive_until, roles, server_start, data_file)
+      select ${old}, started_at, alive_until, roles, server_start, data_file
+      from tallyhook.daemons where id = ${a.id}`;
+    await sql`update tallyhook.daemons set alive_until = started_at where id = ${old}`;
+    await retireDaemon(database.db, a, clock.now());
+    clock.advance(ALIVE_MS);
+    const lost = await listLost(database.db, started - 1, clock.now());
+    expect(lost.map(({ id }) => id)).toEqual([b.id]);
   });
 
   it('may commit only while they count as alive', async () => {

@@ -72,7 +72,7 @@ describe('A long read', () => {
   it('logs a problem of the replica once, and when it is used again', async () => {
     const own = textLog();
     const deps = { primary, replica: standby, log: own.log, catchUpMs: 0 };
-    expect(await makeReads({ ...deps, replica: undefined }).usesReplica()).toBe(undefined);
+    expect(await makeReads({ ...deps, replica: undefined }).usesReplica()).toBe(false);
     const reader = makeReads(deps);
     await expect.poll(() => makeReads({ ...deps, log }).usesReplica()).toBe(true);
     await standby.sql`select pg_wal_replay_pause()`;

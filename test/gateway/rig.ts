@@ -71,7 +71,10 @@ export interface RigResponse {
 
 export interface RigOptions
   extends Partial<
-    Pick<GatewayDeps, 'bodyBytesMax' | 'concurrencyMax' | 'openPathsPerS' | 'isAlive' | 'prove'>
+    Pick<
+      GatewayDeps,
+      'bodyBytesMax' | 'concurrencyMax' | 'openPathsPerS' | 'isAlive' | 'prove' | 'refusals'
+    >
   > {
   writeTimeoutMs?: number;
   trustedProxies?: readonly string[];
@@ -281,7 +284,7 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
     queueTtlMs: 60_000,
     addressOf: makeTrustedProxies(options.trustedProxies ?? []).addressOf,
     isAlive: options.isAlive ?? (() => true),
-    refusals: makeRefusals(),
+    refusals: options.refusals ?? makeRefusals(),
     prove: options.prove,
     onConcluded: () => {},
     onRead: (read) => reads.push(read),

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { makeRefusals } from '../../src/db/checks/refusals.ts';
 import { databaseClock } from '../../src/db/clock/clock.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import type { Move, State } from '../../src/operations/operations.ts';
 import { manualMachine } from '../harness/manual-machine.ts';
@@ -241,6 +243,18 @@ it('An idempotency key is the same with and without quotes, and a repeat gets th
   });
   expect(first.headers['idempotency-replayed']).toBeUndefined();
   expect(rig.requests).toHaveLength(1);
+});
+
+it('A write that is recorded shows that Postgres records again, and a repeat of one does not', async () => {
+  const refusals = makeRefusals();
+  const own = await open({ refusals });
+  const key = freshKey();
+  await own.give(key);
+  refusals.failed(new DatabaseError('53100'));
+  expect(await own.give(key)).toMatchObject({ status: 200 });
+  expect(refusals.within(60_000)).toBe('53100');
+  expect(await own.give(freshKey())).toMatchObject({ status: 200 });
+  expect(refusals.within(60_000)).toBe(undefined);
 });
 
 it.each(['""', 'x'.repeat(256), 'caf\u00e9'])(

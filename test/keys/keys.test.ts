@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
+import type { Failure } from '../../src/kernel/errors.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import {
@@ -105,9 +106,55 @@ it('Another ADMIN_KEY revokes the key of the former one, and no key that was mad
   expect(named).toEqual([]);
 
   clock.advance(50);
-  expect(await keys.ensureAdmin(former)).toBe('revoked');
+  expect(await keys.ensureAdmin(former)).toBe('invalid');
   expect(await keys.authenticate(former)).toBeUndefined();
   expect(await keys.authenticate(later)).toBeDefined();
+});
+
+it('An ADMIN_KEY that is a key without the scope admin is refused, and the former key stays valid', async () => {
+  const former = newSecret(systemRandom);
+  await keys.ensureAdmin(former);
+  const { secret } = await create(['gateway', 'read']);
+  const refused = await keys.ensureAdmin(secret).catch((error: Failure) => error);
+  expect(refused).toMatchObject({ code: 'bad_setting' });
+  expect(String(refused)).toMatch(/ADMIN_KEY.*lacks the scope admin/);
+  expect(String(refused)).not.toContain(secret.slice(4));
+  expect(await openKeys().authenticate(former)).toBeDefined();
+  expect(await keys.ensureAdmin(former)).toBe('valid');
+});
+
+it('An ADMIN_KEY that is an expired key changes nothing, so that a daemon that has it can restart', async () => {
+  const former = newSecret(systemRandom);
+  await keys.ensureAdmin(former);
+  const expiresAt = clock.now() + 1_000;
+  const { secret } = await keys.create({ name: 'a', owner: 'b', scopes: SCOPES, expiresAt });
+  clock.advance(1_000);
+  expect(await keys.ensureAdmin(secret)).toBe('invalid');
+  expect(await openKeys().authenticate(secret)).toBeUndefined();
+  expect(await openKeys().authenticate(former)).toBeDefined();
+});
+
+it('A key that ADMIN_KEY only named is not revoked by a later value, and the one it made is', async () => {
+  const [first, last] = [newSecret(systemRandom), newSecret(systemRandom)];
+  const named = await create([...SCOPES]);
+  await keys.ensureAdmin(first);
+  expect(await keys.ensureAdmin(named.secret)).toBe('valid');
+  expect(await openKeys().authenticate(first)).toBeUndefined();
+  expect(await keys.ensureAdmin(last)).toBe('valid');
+  expect(await openKeys().authenticate(named.secret)).toBeDefined();
+  await keys.ensureAdmin(newSecret(systemRandom));
+  expect(await openKeys().authenticate(named.secret)).toBeDefined();
+  expect(await openKeys().authenticate(last)).toBeUndefined();
+});
+
+it('A key that the ADMIN_KEY of release 0.2.0 made is revoked when the value changes', async () => {
+  // That release did not note which key it made.
+  await database.owner.sql`delete from tallyhook.installation where name = 'admin_key'`;
+  const made = { name: 'admin', owner: 'admin', scopes: ['read', 'admin'] as const };
+  const { secret } = await keys.create(made);
+  expect(await keys.ensureAdmin(secret)).toBe('valid');
+  expect(await keys.ensureAdmin(newSecret(systemRandom))).toBe('valid');
+  expect(await openKeys().authenticate(secret)).toBeUndefined();
 });
 
 it('Daemons that start with one new ADMIN_KEY at the same time leave that key alone valid', async () => {

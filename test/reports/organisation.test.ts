@@ -32,7 +32,7 @@ it('The printed report names the organisation, and the days of its time zone', a
 
 it('With the address of the console, operations and wallets of the page link to it', async () => {
   const { id } = report;
-  const linked = await makeWorld({ settings: { consoleUrl: 'https://t.example.com/"x"/' } });
+  const linked = await makeWorld({ settings: { consoleUrl: 'https://t.example.com/"x"' } });
   await linked.drift(addr(1), -3n);
   const own = await linked.report();
   const page = String(await linked.reports.renderReport(own.id, 'html'));

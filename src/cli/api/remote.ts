@@ -5,13 +5,19 @@ import { Failure } from '../../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../../kernel/json.ts';
 import { faultText, tlsFaultOf } from '../../resources/faults.ts';
 
-/** The options of every command that calls a daemon. */
-export interface Remote {
-  url: string;
+/** The options of a command that takes a key. */
+export interface GivenKey {
   key?: string;
   /** The file of the key. */
   keyFile?: string;
 }
+
+/** The options of every command that calls a daemon. */
+export interface Remote extends GivenKey {
+  url: string;
+}
+
+const KEY_OPTIONS = '--key, --key-file or TALLYHOOK_KEY';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -97,27 +103,31 @@ const TIMEOUT_MS = 600_000;
 
 type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
 
-/** @throws Failure `bad_setting` for a file that cannot be read */
-export async function keyOf({
-  key,
-  keyFile,
-}: Pick<Remote, 'key' | 'keyFile'>): Promise<string | undefined> {
-  if (keyFile === undefined) return key;
-  const { readSecret } = await import('../../daemon/daemon.ts');
-  return readSecret('TALLYHOOK_KEY_FILE', keyFile);
+/** Whether a command was given a key, itself or in a file. */
+export function hasKey({ key, keyFile }: GivenKey): boolean {
+  return Boolean(key || keyFile);
+}
+
+/** @throws Failure `bad_setting` without a key, and for a file that cannot be read */
+export async function keyOf({ key, keyFile }: GivenKey): Promise<string> {
+  if (keyFile) {
+    const { readSecret } = await import('../../daemon/daemon.ts');
+    return readSecret('TALLYHOOK_KEY_FILE', keyFile);
+  }
+  if (key) return key;
+  throw new Failure('bad_setting', `an API key is required: ${KEY_OPTIONS}`);
 }
 
 async function answerOf(remote: Remote, { type, body, ...call }: Sent) {
   const { url } = remote;
   const key = await keyOf(remote);
-  if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
   const parsed = URL.parse(url);
   if (!parsed)
     throw new Failure('bad_setting', `${url}: expected an address such as http://127.0.0.1:8080`);
   if (parsed.username || parsed.password)
     throw new Failure(
       'bad_setting',
-      'the address of the daemon has a login; remove it and use --key or TALLYHOOK_KEY',
+      `the address of the daemon has a login; remove it and use ${KEY_OPTIONS}`,
     );
   const timeoutMs = body instanceof Readable ? TIMEOUT_MS : 120_000;
   const { request } = await import('undici');

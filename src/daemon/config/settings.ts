@@ -571,7 +571,10 @@ const reports = section({
     'whose books these are, printed on every report, such as Example Games Ltd',
   ),
   console_url: setting(
-    url,
+    z
+      .url({ protocol: /^https?$/ })
+      .overwrite((value) => value.replace(/\/+$/, ''))
+      .nullable(),
     null,
     'printed reports link operations, drifts and wallets to it: https://tallyhook.example.com',
   ),
@@ -812,7 +815,7 @@ export const VARIABLES: Record<string, KnownVariable> = {
   },
 };
 
-/** Variables whose value may also stand in a file, which the variable with this suffix names. */
+/** Each may also stand in a file; see secret-files.ts. */
 export const SECRETS = Object.entries(VARIABLES).flatMap(([name, { kind }]) =>
   kind === 'secret' ? [name] : [],
 );

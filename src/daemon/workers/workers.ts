@@ -344,8 +344,7 @@ function replicaWorker({ config, reads, metrics }: Pick<Deps, 'config' | 'reads'
     name: 'replica',
     intervalMs: config.daemon.metrics_interval_ms,
     pass: async () => {
-      const isUsed = await reads.usesReplica();
-      if (isUsed !== undefined) metrics.replicaUsable.set(isUsed ? 1 : 0);
+      metrics.replicaUsable.set((await reads.usesReplica()) ? 1 : 0);
       return undefined;
     },
   };

@@ -12,10 +12,10 @@ export type Reads = Pick<Db, 'begin'>;
 
 export interface ReplicaReads extends Reads {
   /**
-   * Whether a read would be run on the replica now; undefined without one. It waits as long for the
+   * Whether a read would be run on the replica now, if there is one. It waits as long for the
    * replica as a read. @throws DatabaseError of the primary
    */
-  usesReplica(): Promise<boolean | undefined>;
+  usesReplica(): Promise<boolean>;
 }
 
 interface Deps {
@@ -61,7 +61,7 @@ export function makeReads({ primary, replica, log, catchUpMs }: Deps): ReplicaRe
       }
     },
     async usesReplica() {
-      if (!replica) return undefined;
+      if (!replica) return false;
       try {
         await caughtUp(primary, replica, catchUpMs);
       } catch (error) {

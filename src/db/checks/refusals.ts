@@ -6,9 +6,9 @@ import { monotonicMs } from '../../kernel/clock.ts';
 import { refusalOf } from '../sqlstate.ts';
 
 export interface Refusals {
-  /** Something was recorded. */
+  /** A write was recorded. */
   accepted(): void;
-  /** It was not, with this error. */
+  /** It was not, with this error, such as a refusal. */
   failed(error: unknown): void;
   /** The SQLSTATE of a refusal in so many milliseconds, if nothing was recorded since. */
   within(ms: number): string | undefined;

@@ -36,7 +36,7 @@ const LINKED = /\b(?:(op|drf)_[0-9a-f-]{36}|[0-9a-zA-Z]{42})\b/g;
 const VIEWS: Record<string, string> = { op: 'operations', drf: 'drifts' };
 
 interface Shown {
-  /** Of the console, to which operations, drifts and wallets link. */
+  /** Of the console, to which operations, drifts and wallets link; without a slash at its end. */
   consoleUrl?: string | undefined;
   /** The close whose report it is. */
   closed?: ClosedPeriod | undefined;
@@ -45,7 +45,7 @@ interface Shown {
 export function renderHtml(report: Report, { consoleUrl, closed }: Shown = {}): string {
   const page = pageOf(report, closed);
   if (consoleUrl === undefined) return page;
-  const base = html`${consoleUrl.replace(/\/+$/, '')}`.html;
+  const base = html`${consoleUrl}`.html;
   return page.replace(
     LINKED,
     (id, kind) => `<a href="${base}/${VIEWS[kind] ?? 'wallets'}/${id}" target="_top">${id}</a>`,

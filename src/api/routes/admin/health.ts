@@ -5,6 +5,7 @@ import { findMismatch } from '../../../db/migrate.ts';
 import { monotonicMs, withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
+import type { Metrics } from '../../../kernel/telemetry/metrics.ts';
 import { health, readiness, webhookKeys } from '../../../resources/admin/status.ts';
 import type { Row } from '../../../resources/resource.ts';
 import { shower } from '../../../resources/show.ts';
@@ -75,15 +76,14 @@ export function addHealth(router: Router, deps: HealthDeps): void {
   });
 }
 
+interface MetricsDeps extends Pick<ApiDeps, 'operations' | 'delivery' | 'refusals'> {
+  metrics: Metrics;
+}
+
 /** The path `/metrics`, on the port of the API or on its own. */
 export function addMetrics(
   router: Router,
-  {
-    metrics,
-    operations,
-    delivery,
-    refusals,
-  }: Pick<ApiDeps, 'metrics' | 'operations' | 'delivery' | 'refusals'>,
+  { metrics, operations, delivery, refusals }: MetricsDeps,
 ): void {
   const scrape = cachedForASecond(async () => {
     // The gauge of the freeze keeps its last value while the database does not respond.

@@ -49,7 +49,7 @@ export function addPortalLinks(
         scopes: ['portal'],
         expiresAt,
       });
-      const base = consoleUrl?.replace(/\/+$/, '') ?? `${ownOriginOf(trusted, c)}${basePath}`;
+      const base = consoleUrl ?? `${ownOriginOf(trusted, c)}${basePath}`;
       // What follows the # is sent to no server, so that no log has it.
       const url = `${base}/portal#${made.secret}`;
       return { id: made.key.id, owner: made.key.owner, url, expiresAt };
