@@ -161,23 +161,27 @@ export interface MovedGive {
 /** Entries of a wallet that are read, the newest first. */
 const ENTRIES_MAX = 2_000;
 
-/** What was posted from or to this wallet since then, and from or to other accounts before. */
+/**
+ * What was posted from or to this wallet by entries of these versions of its account, and from or
+ * to other accounts before.
+ */
 export async function listMovedGives(
   { sql }: Queryable,
   key: string,
-  since: Instant,
+  versions: { after: bigint; upTo: bigint },
 ): Promise<MovedGive[]> {
   return sql<MovedGive[]>`
     select o.id as operation_id, sum(e.amount) as amount, e.effective_at,
       least(e.effective_at, coalesce(o.sent_at, e.effective_at)) as sent_at
-    from (select e.transaction_id, e.account_id, e.amount, e.effective_at, e.recorded_at
+    from (select e.transaction_id, e.account_id, e.amount, e.effective_at
       from tallyhook.entries e where e.account_id = (select a.id from tallyhook.accounts a
         where lower(a.name) = ${`wallet:${key}`} and a.asset = 'service_token')
+        and e.version > ${versions.after.toString()}::bigint
+        and e.version <= ${versions.upTo.toString()}::bigint
       order by e.version desc limit ${ENTRIES_MAX}) e
     join tallyhook.transactions t on t.id = e.transaction_id
     join tallyhook.operations o on o.id = t.operation_id
-    where e.recorded_at >= ${isoText(since)} and o.kind = 'give'
-      and t.posting >= 3 and t.posting % 2 = 1
+    where o.kind = 'give' and t.posting >= 3 and t.posting % 2 = 1
       and not exists (select from tallyhook.transactions r
         join tallyhook.entries x on x.transaction_id = r.id
         where r.operation_id = t.operation_id and r.posting = t.posting - 1

@@ -4,13 +4,16 @@ import { addressKey } from '../../../src/kernel/addresses.ts';
 import { listTransactions, verifyLedger } from '../../../src/ledger/ledger.ts';
 import type { Person } from '../../../src/operations/operations.ts';
 import { makeDrifts } from '../../../src/reconciler/reconciler.ts';
+import { reportOf } from '../../ledger/builders.ts';
 import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
+import { lateReports } from '../late.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
 /** Daemons that start later have the operators that tests add. */
 const operators = new Map<string, string>();
 const books = { ...PLAIN, operators };
 const rig = await openRig({ books });
+const report = lateReports(rig);
 const { database, clock } = rig;
 let daemons = 0;
 
@@ -185,4 +188,38 @@ it('Gives that settled are moved too, and one whose answer was lost is paid from
   expect(await rig.balance(wallet)).toBe(965n);
   for (const addr of [wallet, user]) expect(await rig.drifts(addr)).toEqual([]);
   expect(await rig.stateOf(lost)).toBe('settled');
+});
+
+const amountsOf = async (addr: string) =>
+  (await endsOf(addr)).map(({ amount, state }) => `${amount} ${state}`);
+
+it('A give that the wallet did not pay is one drift with the setting, and explains none', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  await rig.accept(await rig.give(user, 10n, 42n));
+  await rig.post();
+  operators.set('42', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+  await rig.observeSeries(wallet, 1_000n, 1_000n, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+});
+
+it('A reported give that the wallet did not pay is one drift with the setting, too', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  clock.advance(5_000);
+  const fields = { operationNo: 43n, toAddr: user, amount: 10n };
+  // A number that no accepted write has.
+  const ids = { txAppNo: 1n, txLogNo: 6_000_043n, occurredAt: clock.now() };
+  await report(reportOf({ ...ids, fields }));
+  clock.advance(5_000);
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  operators.set('43', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+  await rig.observeSeries(wallet, 1_000n, 1_000n, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
 });
