@@ -296,8 +296,8 @@ export const READS: Record<string, Read> = {
     await listDueReasons(db, [id]);
   },
   'ledger: gives of an operator without a wallet': async (db) => {
-    await operations.listUnsettledGives(db, '7', NOW - DAY_MS, 200);
-    await listPostedGives(db, '7', NOW - DAY_MS, 200);
+    await operations.listUnsettledGives(db, '7', { since: NOW - DAY_MS, after: '' }, 200);
+    await listPostedGives(db, '7', { since: NOW - DAY_MS, after: 0n }, 200);
     await listMovedGives(db, USER, { after: 0n, upTo: 1_000_000_000n });
   },
   'reconciler: gives that drifts may be': inTx(async (tx) => {

@@ -6,7 +6,7 @@ import type { Person } from '../../../src/operations/operations.ts';
 import { makeDrifts } from '../../../src/reconciler/reconciler.ts';
 import { reportOf } from '../../ledger/builders.ts';
 import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
-import { lateReports } from '../late.ts';
+import { lateReports, makePeople } from '../late.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
 /** Daemons that start later have the operators that tests add. */
@@ -14,6 +14,7 @@ const operators = new Map<string, string>();
 const books = { ...PLAIN, operators };
 const rig = await openRig({ books });
 const report = lateReports(rig);
+const people = makePeople(rig);
 const { database, clock } = rig;
 let daemons = 0;
 
@@ -222,4 +223,36 @@ it('A reported give that the wallet did not pay is one drift with the setting, t
   expect(await amountsOf(wallet)).toEqual(['10 open']);
   await rig.observeSeries(wallet, 1_000n, 1_000n, 1_000n, 1_000n);
   expect(await amountsOf(wallet)).toEqual(['10 open']);
+});
+
+it('A give that was taken back before the setting makes no drift with it', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  const id = await rig.give(user, 10n, 44n);
+  await rig.accept(id);
+  clock.advance(5_000);
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  await people.decide(id, 'not_executed');
+  await rig.post();
+  operators.set('44', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual([]);
+});
+
+it('A give that was taken back before the setting and is executed again is moved then', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  const id = await rig.give(user, 10n, 45n);
+  await rig.accept(id);
+  await rig.post();
+  await people.decide(id, 'not_executed');
+  await rig.post();
+  operators.set('45', wallet);
+  await restartLedger();
+  await people.decide(id, 'executed');
+  await restartLedger();
+  await rig.observeSeries(wallet, 990n, 990n);
+  expect(await amountsOf(wallet)).toEqual([]);
+  expect(await rig.balance(wallet)).toBe(990n);
 });
