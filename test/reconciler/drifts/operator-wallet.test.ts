@@ -5,7 +5,7 @@ import { listTransactions, verifyLedger } from '../../../src/ledger/ledger.ts';
 import type { Person } from '../../../src/operations/operations.ts';
 import { makeDrifts } from '../../../src/reconciler/reconciler.ts';
 import { reportOf } from '../../ledger/builders.ts';
-import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
+import { openLedger, PLAIN, putOperations, runDry } from '../../ledger/fixture.ts';
 import { lateReports, makePeople } from '../late.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
@@ -255,4 +255,19 @@ it('A give that was taken back before the setting and is executed again is moved
   await rig.observeSeries(wallet, 990n, 990n);
   expect(await amountsOf(wallet)).toEqual([]);
   expect(await rig.balance(wallet)).toBe(990n);
+});
+
+it('Drifts from before the newest 4,000 gives are compared with none', async () => {
+  const { wallet, user, balance } = await paying(46n, 10n, 20n);
+  clock.advance(5_000);
+  const others = Array.from({ length: 4_000 }, (_, i) => {
+    const common = { kind: 'give', state: 'settled', operationNo: 47n, toAddr: user } as const;
+    return { ...common, id: `op_other_${i}`, amount: 1n, recordedAt: clock.now() };
+  });
+  await putOperations(database.owner, others);
+  await rig.observe(wallet, balance);
+  await rig.accept(await rig.give(user, 30n, 46n));
+  await rig.observeSeries(wallet, balance - 30n, balance - 30n);
+  const causes = (await rig.drifts(wallet)).map(({ cause }) => cause);
+  expect(causes).toEqual(Array(3).fill('made_elsewhere'));
 });
