@@ -12,8 +12,13 @@ import { type DriftOfWallet, type OperatorGive, operatorOf } from './operator-wa
 
 type Recognisable = DriftOfWallet & Pick<Drift, 'walletKey' | 'openedAt'> & { amount: bigint };
 
-/** Causes that name nothing of ours. */
+/** Causes that name nothing of ours. Only such a drift may be gives of an operator. */
 export const ELSEWHERE: readonly Cause[] = ['made_elsewhere', 'opening'];
+
+/** Nothing is prepared for what a setting ends: a booking would have to be taken back then. */
+export function byOperator(operator: OperatorGives) {
+  return { cause: 'operator_wallet' as const, prepared: null, operator, counterpart: null };
+}
 
 /** Drifts of a wallet that are compared with gives, the newest first. */
 const COMPARED_MAX = 100;
@@ -58,12 +63,11 @@ export async function reassess(
   { id: newest, walletKey, openedAt }: Recognisable,
   recognised: ReadonlyMap<string, OperatorGives>,
 ): Promise<void> {
-  if (!recognised.has(newest)) return;
   for (const drift of await listOpenDrifts(tx, [walletKey])) {
     const operator = recognised.get(drift.id);
     const isOther = drift.id !== newest && drift.counterpart === null;
     if (!operator || !isOther || !ELSEWHERE.includes(drift.cause)) continue;
-    await reviseDrift(tx, { ...drift, cause: 'operator_wallet', prepared: null, operator });
+    await reviseDrift(tx, { ...drift, ...byOperator(operator) });
     const action = { action: 'recognised', at: openedAt, by: 'reconciler', detail: operator };
     await insertDriftAction(tx, { driftId: drift.id, ...action });
   }

@@ -257,6 +257,19 @@ it('A give that was taken back before the setting and is executed again is moved
   expect(await rig.balance(wallet)).toBe(990n);
 });
 
+it('A drift that may be a lost write brings no operator to light', async () => {
+  const { wallet, user, balance } = await paying(48n, 10n, 20n);
+  const lost = await rig.transfer(wallet, user, 30n);
+  await rig.lose(lost);
+  rig.passQuiescence();
+  await rig.observeSeries(wallet, balance, balance);
+  expect(await rig.stateOf(lost)).toBe('not_executed');
+  await rig.accept(await rig.give(user, 30n, 48n));
+  await rig.observeSeries(wallet, balance - 30n, balance - 30n);
+  const causes = (await rig.drifts(wallet)).map(({ cause }) => cause);
+  expect(causes).toEqual(['made_elsewhere', 'made_elsewhere', 'lost_operation']);
+});
+
 it('Drifts from before the newest 4,000 gives are compared with none', async () => {
   const { wallet, user, balance } = await paying(46n, 10n, 20n);
   clock.advance(5_000);
