@@ -2,7 +2,7 @@
  * Creates monthly partitions ahead of time and drops those older than their retention, through
  * functions of the database owner that accept only their own list of tables.
  */
-import { type Instant, isoText } from '../kernel/clock.ts';
+import { DAY_MS, type Instant, isoText } from '../kernel/clock.ts';
 import type { Queryable } from './connect.ts';
 import { isLocked } from './sqlstate.ts';
 
@@ -15,7 +15,6 @@ interface Retention {
 }
 
 const MONTHS_AHEAD = 3;
-const DAY_MS = 86_400_000;
 
 /**
  * Creates the partitions of this month and the next ones, unless they exist.

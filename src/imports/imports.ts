@@ -4,7 +4,7 @@
  * the same without that. A worker does it in steps; any living daemon goes on with it.
  */
 import type { Db } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import { type Clock, DAY_MS, type Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { ImportState, RowResult } from '../resources/operations/import.ts';
@@ -65,7 +65,6 @@ const UPLOADS_MAX = 2;
 const LEASE_MS = 15_000;
 const PASS_MS = 5_000;
 const WAIT_MS = 500;
-const DAY_MS = 86_400_000;
 
 export function makeImports(deps: Deps): Imports {
   const { peopleDb, clock } = deps;

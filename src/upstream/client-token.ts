@@ -3,7 +3,7 @@
  * before it expires, and replaced when the service refuses it; the refused request is then sent
  * once more. Neither the token nor the secret is ever logged.
  */
-import { type Clock, type Instant, withDeadline } from '../kernel/clock.ts';
+import { type Clock, DAY_MS, type Instant, withDeadline } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
@@ -44,7 +44,6 @@ interface ClientTokenDeps {
   metrics: Pick<Metrics, 'clientTokenValid'>;
 }
 
-const DAY_MS = 24 * 3_600_000;
 /** Seconds, milliseconds, minutes and hours. */
 const UNITS_MS = [1000n, 1n, 60_000n, 3_600_000n];
 /** How far from 24 hours a lifetime may be and still count as that. */

@@ -3,7 +3,7 @@
  * transfers, and the rate limit.
  */
 import { addressKey } from '../../kernel/addresses.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../../kernel/clock.ts';
 import type { Effect, Token, Wallet } from './records.ts';
 import type { ReadTable, Table } from './tables.ts';
 
@@ -97,8 +97,6 @@ function overlaid<T>(table: Table<T>, former: ReadonlyMap<string, T | undefined>
     },
   };
 }
-
-const DAY_MS = 86_400_000;
 
 /** What each wallet sent by transfers within the last 24 hours: the sum behind error 295. */
 export function makeTransferTotals() {
