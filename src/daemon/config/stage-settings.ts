@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { SignInSettings } from '../../console/console.ts';
 import { addressKey } from '../../kernel/addresses.ts';
-import { DAY_MS, MINUTE_MS } from '../../kernel/clock.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../kernel/clock.ts';
 import type { ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
 import {
@@ -187,6 +187,6 @@ export function signInSettings({ console, oidcClientSecret }: Config): SignInSet
     ownerClaim: oidc.owner_claim,
     groupsClaim: oidc.groups_claim,
     groups: oidc.groups,
-    keyMs: oidc.key_hours * 3_600_000,
+    keyMs: oidc.key_hours * HOUR_MS,
   };
 }

@@ -6,7 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import { forgetDaemons } from '../../db/leases.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import { pruneImports } from '../../imports/imports.ts';
-import { DAY_MS } from '../../kernel/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../kernel/clock.ts';
 import { pruneAudit } from '../../keys/keys.ts';
 import { deleteFinished, deletePollMinutes } from '../../observer/observer.ts';
 import { pruneUsage } from '../../operations/operations.ts';
@@ -34,7 +34,7 @@ export function housekeepingWorker(deps: {
   const { retention_days: keep, body_retention_days: bodyAges } = config.database;
   return {
     name: 'housekeeping',
-    intervalMs: 3_600_000,
+    intervalMs: HOUR_MS,
     pass: async (now, signal) => {
       const daysAgo = (days: number) => now - days * DAY_MS;
       const kept = daysAgo(Math.min(keep.deliveries, keep.events));

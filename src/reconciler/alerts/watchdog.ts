@@ -4,7 +4,14 @@
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
-import { type Clock, DAY_MS, type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
+import {
+  type Clock,
+  DAY_MS,
+  HOUR_MS,
+  type Instant,
+  isoText,
+  isoTextOrNull,
+} from '../../kernel/clock.ts';
 import { countLate, type Observer } from '../../observer/observer.ts';
 import {
   findOperations,
@@ -44,7 +51,7 @@ export function makeLateCheck(deps: { db: Db; clock: Clock; observer: Pick<Obser
     const maximumMs = (await observer.pricing()).bounds.maxMs;
     const before = now - LATE_FACTOR * maximumMs;
     if (availableSince > before) return undefined;
-    if (now < dueAt && dueAt - now < 3_600_000) return cached;
+    if (now < dueAt && dueAt - now < HOUR_MS) return cached;
     const from = clock.now();
     const { targets, oldestPollAt } = await countLate(db, before);
     dueAt = now + Math.max(COUNT_MIN_MS, (clock.now() - from) / COUNT_SHARE);
