@@ -44,12 +44,18 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
   const { onMovedGives, lockLease } = deps;
   let nextSearchAt = Number.NEGATIVE_INFINITY;
   const places = new Map<string, Place>();
+  /** The operators with whom the present search has ended. */
+  const ended = new Set<string>();
 
   async function batch(tx: Tx, fence: bigint) {
     await lockLease(tx, fence);
     for (const { no, opening } of await listOperators(tx, effectSettings)) {
+      if (ended.has(no)) continue;
       const page = await nextPage(tx, no, opening.seenAt, places.get(no) ?? BEGINNING);
-      if (!page) continue;
+      if (!page) {
+        ended.add(no);
+        continue;
+      }
       const { ids, place } = page;
       tx.afterCommit(() => places.set(no, place));
       if (ids.length === 0) return { no, moved: 0, reposted: 0 };
@@ -63,6 +69,7 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
 
   function endSearch(now: Instant) {
     nextSearchAt = now + SEARCH_MS;
+    ended.clear();
     for (const [no, { version }] of places) places.set(no, { ...BEGINNING, version });
   }
 
