@@ -802,7 +802,8 @@ create table tallyhook.wallets (
   suspected_min numeric,
   suspected_max numeric,
   suspected_at timestamp(3) with time zone,
-  vanished_at timestamp(3) with time zone
+  vanished_at timestamp(3) with time zone,
+  ledger_version bigint
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.watches (
   id text not null,

@@ -1,7 +1,16 @@
 /** Commands that send a request or two to a running daemon: `report`, `replay` and `freeze`. */
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { type Instant, isoText, parseInstant, pause, systemClock } from '../kernel/clock.ts';
+import {
+  DAY_MS,
+  HOUR_MS,
+  type Instant,
+  isoText,
+  MINUTE_MS,
+  parseInstant,
+  pause,
+  systemClock,
+} from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { parseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/telemetry/log.ts';
@@ -106,7 +115,7 @@ interface ReplayOptions extends Remote {
 }
 
 const POLL_MS = 500;
-const UNITS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNITS: Record<string, number> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** Waits until the replay has ended; exits with 1 when it was cancelled. */
 async function runReplay(endpoint: string, options: ReplayOptions): Promise<number> {

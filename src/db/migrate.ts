@@ -20,7 +20,7 @@
 import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pause } from '../kernel/clock.ts';
+import { DAY_MS, pause } from '../kernel/clock.ts';
 import { assert, Failure, must } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import { ensureRoles, WRITER } from './access/roles.ts';
@@ -39,7 +39,7 @@ const LOCKED_LIMIT_MS = 120_000;
 const MIGRATING_POLL_MS = 200;
 const TRANSACTION_MS = 600_000;
 /** An index on a large table takes hours. */
-const STEP_MS = 86_400_000;
+const STEP_MS = DAY_MS;
 const LOCKED = new Failure(
   'database_unavailable',
   'a table that a migration changes is locked by another session, such as a backup or a report; ' +

@@ -3,7 +3,7 @@
  * read, and responses are written byte for byte.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Instant, parseInstant, withDeadline } from '../kernel/clock.ts';
+import { DAY_MS, type Instant, parseInstant, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
 import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
@@ -135,7 +135,7 @@ function bounded(name: string, value: string | undefined): string | undefined {
   return value;
 }
 
-const TTL_MAX_MS = 7 * 86_400_000;
+const TTL_MAX_MS = 7 * DAY_MS;
 
 /**
  * Until when a write with `Prefer: respond-async` (RFC 7240) may wait; undefined without it.

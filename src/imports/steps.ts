@@ -5,7 +5,7 @@
  * proof knows what others recorded before it.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import { type Clock, type Instant, isoText, isoTextOrNull } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
 import { entriesBefore, hasDuePostings, openingAmounts, openingsOf } from '../ledger/ledger.ts';
@@ -135,7 +135,7 @@ function checkedRow({ n, line, read }: ReadRow, checked: Checked): CheckedRow {
     identity: report ? transactionKey(report) : null,
     named: report?.operationId ?? null,
     kind: report?.kind ?? null,
-    occurredAt: report ? isoText(report.occurredAt) : null,
+    occurredAt: isoTextOrNull(report?.occurredAt),
     effects: isNew ? checked.effects : [],
   };
 }

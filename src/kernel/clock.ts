@@ -89,8 +89,8 @@ export function isoText(at: Instant): string {
   return new Date(at).toISOString();
 }
 
-export function isoTextOrNull(at: Instant | null): string | null {
-  return at === null ? null : isoText(at);
+export function isoTextOrNull(at: Instant | null | undefined): string | null {
+  return at == null ? null : isoText(at);
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;

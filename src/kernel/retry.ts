@@ -1,5 +1,5 @@
 /** When a failed attempt is repeated: after a backoff, or when `Retry-After` allows it. Pure. */
-import type { Instant } from './clock.ts';
+import { DAY_MS, type Instant } from './clock.ts';
 import type { Random } from './random.ts';
 
 /**
@@ -13,7 +13,7 @@ export function backoffMs(failures: number, baseMs: number, capMs: number, rando
 }
 
 /** Longer waits are taken for a mistake and cut to a day. */
-export const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
+export const RETRY_AFTER_MAX_MS = DAY_MS;
 
 const SECONDS = /^\d+(\.\d+)?$/;
 /** Two of the three forms of an HTTP date. The third, of asctime, names no zone and means GMT. */

@@ -2,7 +2,8 @@
  * Posts gives from the wallet that `ledger.operators` names for their operator, if they were
  * recorded while it named none: their effects and postings were on the account `operator:<no>`.
  * Those that the opening of the wallet includes stay there: its balance never counted them as
- * missing. The work is found by its absence, so that a pass that was interrupted goes on.
+ * missing. The work is found by its absence, so that a pass that was interrupted goes on. A process
+ * remembers how far it has read: it reads each entry of the account once.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
@@ -34,7 +35,7 @@ interface Deps {
   lockLease(tx: Tx, fence: bigint): Promise<void>;
 }
 
-/** Gives of one batch; their rows are locked for so long. */
+/** Gives of one batch, whose rows are locked for so long, and entries that are read for it. */
 const BATCH_MAX = 200;
 /** Until what a daemon with older settings recorded is searched again. */
 const SEARCH_MS = 600_000;
@@ -42,12 +43,22 @@ const SEARCH_MS = 600_000;
 export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }: Deps) {
   const { onMovedGives, lockLease } = deps;
   let nextSearchAt = Number.NEGATIVE_INFINITY;
+  const places = new Map<string, Place>();
+  /** The operators with whom the present search has ended. */
+  const ended = new Set<string>();
 
   async function batch(tx: Tx, fence: bigint) {
     await lockLease(tx, fence);
     for (const { no, opening } of await listOperators(tx, effectSettings)) {
-      const ids = await listMisplaced(tx, no, opening.seenAt, BATCH_MAX);
-      if (ids.length === 0) continue;
+      if (ended.has(no)) continue;
+      const page = await nextPage(tx, no, opening.seenAt, places.get(no) ?? BEGINNING);
+      if (!page) {
+        ended.add(no);
+        continue;
+      }
+      const { ids, place } = page;
+      tx.afterCommit(() => places.set(no, place));
+      if (ids.length === 0) return { no, moved: 0, reposted: 0 };
       const reposted = await move(tx, clock, ids, { no, to: opening.account });
       const key = addressKey(opening.account.replace(/^wallet:/, ''));
       await onMovedGives?.(tx, [key], clock.now());
@@ -56,13 +67,20 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
     return undefined;
   }
 
+  function endSearch(now: Instant) {
+    nextSearchAt = now + SEARCH_MS;
+    ended.clear();
+    for (const [no, { version }] of places) places.set(no, { ...BEGINNING, version });
+  }
+
   return {
     isDue: (now: Instant) => effectSettings.operators.size > 0 && now >= nextSearchAt,
     /** Moves one batch of gives. */
     async runOnce(fence: bigint, now: Instant): Promise<{ reposted: number; more: boolean }> {
       const done = await db.begin((tx) => batch(tx, fence));
-      if (!done) nextSearchAt = now + SEARCH_MS;
-      else log.info(done, 'gives of an operator are posted from its wallet now');
+      if (!done) endSearch(now);
+      else if (done.moved > 0)
+        log.info(done, 'gives of an operator are posted from its wallet now');
       return { reposted: done?.reposted ?? 0, more: done !== undefined };
     },
   };
@@ -84,42 +102,61 @@ async function listOperators(
   });
 }
 
-/** Gives on the account of the operator that were sent since then: posted, or not settled yet. */
-async function listMisplaced(tx: Tx, no: string, since: Instant, limit: number): Promise<string[]> {
-  const posted = await listPostedGives(tx, no, since, limit);
-  const unsettled = await listUnsettledGives(tx, no, since, limit);
-  return [...new Set([...posted, ...unsettled])].slice(0, limit);
+/** How far a search has come on the account of an operator. */
+interface Place {
+  /** The last version of the account whose entry was read; later ones are recorded later. */
+  version: bigint;
+  /** The last unsettled give that was moved, once all entries were read. */
+  unsettledId: string;
+}
+
+const BEGINNING: Place = { version: 0n, unsettledId: '' };
+
+/**
+ * Gives on the account of the operator that were sent since then, and how far that read: first
+ * posted ones, which are many, then the few others that are not settled. Undefined at the end.
+ */
+async function nextPage(
+  tx: Tx,
+  no: string,
+  since: Instant,
+  place: Place,
+): Promise<{ ids: string[]; place: Place } | undefined> {
+  const posted = await listPostedGives(tx, no, { since, after: place.version }, BATCH_MAX);
+  if (posted) return { ids: posted.ids, place: { ...place, version: posted.version } };
+  const ids = await listUnsettledGives(tx, no, { since, after: place.unsettledId }, BATCH_MAX);
+  const last = ids.at(-1);
+  return last === undefined ? undefined : { ids, place: { ...place, unsettledId: last } };
 }
 
 /**
- * The oldest gives that are posted from the account of an operator and were sent since then. Of an
- * account, later versions are recorded later; so only its entries since then are read.
+ * Gives that are posted from the account of an operator and were sent since then, by its next
+ * entries after a version, with the version of the last one that was read; undefined without any.
+ * What is about to be posted is left out: it gets a later entry.
  */
 export async function listPostedGives(
   { sql }: Queryable,
   no: string,
-  since: Instant,
+  { since, after }: { since: Instant; after: bigint },
   limit: number,
-): Promise<string[]> {
-  const rows = await sql<{ id: string }[]>`
-    with account as materialized (
-      select a.id, coalesce((select e.version from tallyhook.entries e
-        where e.account_id = a.id and e.recorded_at < ${isoText(since)}
-        order by e.version desc limit 1), 0) as version
-      from tallyhook.accounts a where lower(a.name) = ${`operator:${no}`}
-        and a.asset = 'service_token')
-    select o.id from account a
-    cross join lateral (select e.transaction_id from tallyhook.entries e
-      where e.account_id = a.id and e.version > a.version order by e.version offset 0) e
-    join tallyhook.transactions t on t.id = e.transaction_id
-    join tallyhook.operations o on o.id = t.operation_id
-    where t.posting % 2 = 1
-      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
-      and not exists (select from tallyhook.transactions r where r.reverses = t.id)
-      and not exists (select from tallyhook.due_postings d
-        where d.operation_id = o.id and d.quarantine_reason is null)
-    order by t.id limit ${limit}`;
-  return rows.map(({ id }) => id);
+): Promise<{ ids: string[]; version: bigint } | undefined> {
+  const rows = await sql<{ version: bigint; id: string | null }[]>`
+    select e.version, g.id
+    from (select e.version, e.transaction_id from tallyhook.entries e
+      where e.account_id = (select a.id from tallyhook.accounts a
+          where lower(a.name) = ${`operator:${no}`} and a.asset = 'service_token')
+        and e.version > ${after.toString()}::bigint
+      order by e.version limit ${limit}) e
+    left join lateral (select o.id from tallyhook.transactions t
+      join tallyhook.operations o on o.id = t.operation_id
+      where t.id = e.transaction_id and t.posting % 2 = 1 and o.kind = 'give'
+        and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
+        and not exists (select from tallyhook.transactions r where r.reverses = t.id)
+        and not exists (select from tallyhook.due_postings d
+          where d.operation_id = o.id and d.quarantine_reason is null)) g on true
+    order by e.version`;
+  const last = rows.at(-1);
+  return last && { ids: rows.flatMap(({ id }) => id ?? []), version: last.version };
 }
 
 /** Changes the account of their effects, and posts again what is posted. */
@@ -161,23 +198,27 @@ export interface MovedGive {
 /** Entries of a wallet that are read, the newest first. */
 const ENTRIES_MAX = 2_000;
 
-/** What was posted from or to this wallet since then, and from or to other accounts before. */
+/**
+ * What was posted from or to this wallet by entries of these versions of its account, and from or
+ * to other accounts before.
+ */
 export async function listMovedGives(
   { sql }: Queryable,
   key: string,
-  since: Instant,
+  versions: { after: bigint; upTo: bigint },
 ): Promise<MovedGive[]> {
   return sql<MovedGive[]>`
     select o.id as operation_id, sum(e.amount) as amount, e.effective_at,
       least(e.effective_at, coalesce(o.sent_at, e.effective_at)) as sent_at
-    from (select e.transaction_id, e.account_id, e.amount, e.effective_at, e.recorded_at
+    from (select e.transaction_id, e.account_id, e.amount, e.effective_at
       from tallyhook.entries e where e.account_id = (select a.id from tallyhook.accounts a
         where lower(a.name) = ${`wallet:${key}`} and a.asset = 'service_token')
+        and e.version > ${versions.after.toString()}::bigint
+        and e.version <= ${versions.upTo.toString()}::bigint
       order by e.version desc limit ${ENTRIES_MAX}) e
     join tallyhook.transactions t on t.id = e.transaction_id
     join tallyhook.operations o on o.id = t.operation_id
-    where e.recorded_at >= ${isoText(since)} and o.kind = 'give'
-      and t.posting >= 3 and t.posting % 2 = 1
+    where o.kind = 'give' and t.posting >= 3 and t.posting % 2 = 1
       and not exists (select from tallyhook.transactions r
         join tallyhook.entries x on x.transaction_id = r.id
         where r.operation_id = t.operation_id and r.posting = t.posting - 1

@@ -1,6 +1,6 @@
 /** Polls targets and records what they show. */
 import type { Context } from '../db/context.ts';
-import { type Instant, pause } from '../kernel/clock.ts';
+import { DAY_MS, type Instant, pause } from '../kernel/clock.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import { read, readableOf, withConfirmedAbsence } from './absence.ts';
@@ -144,7 +144,7 @@ export async function pollDue(deps: PollDeps, input: PassInput) {
 }
 
 /** A finished scan is repeated when it is requested, or after this time. */
-const SCAN_INTERVAL_MS = 86_400_000;
+const SCAN_INTERVAL_MS = DAY_MS;
 
 async function runScan(
   deps: PollDeps,

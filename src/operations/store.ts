@@ -196,23 +196,25 @@ export async function lockOperations(tx: Tx, ids: readonly string[]): Promise<Op
 }
 
 /**
- * Unsettled gives that were recorded for an operator without a wallet and sent since then. What is
- * about to be posted is left out until it is posted.
+ * Unsettled gives that were recorded for an operator without a wallet and sent since then, in the
+ * order of their ids. What is about to be posted is left out until it is posted, and what was taken
+ * back as long as it is: no observation of the wallet counted it.
  */
 export async function listUnsettledGives(
   db: Queryable,
   operatorNo: string,
-  since: Instant,
+  { since, after }: { since: Instant; after: string },
   limit: number,
 ): Promise<string[]> {
   const rows = await db.sql<{ id: string }[]>`
     select o.id from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
     where lower(e.account) = ${`operator:${operatorNo}`} and e.unsettled
+      and e.phase <> 'taken_back' and e.operation_id > ${after} and o.kind = 'give'
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
       and not exists (select from tallyhook.due_postings d
         where d.operation_id = o.id and d.quarantine_reason is null)
-    limit ${limit}`;
+    order by o.id limit ${limit}`;
   return rows.map(({ id }) => id);
 }
 

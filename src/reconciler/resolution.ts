@@ -5,7 +5,7 @@
  */
 import type { Queryable, Tx } from '../db/connect.ts';
 import { columnsOf, newValues, rowOf } from '../db/rows.ts';
-import type { Instant } from '../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../kernel/clock.ts';
 import { type Json, membersOf } from '../kernel/json.ts';
 import type { Wait } from '../observer/observer.ts';
 import {
@@ -92,7 +92,7 @@ export function waitFor(operation: Operation): Wait {
 }
 
 /** How long an operation waits for an observation after quiescence, before people decide. */
-const UNOBSERVED_MAX_MS = 86_400_000;
+const UNOBSERVED_MAX_MS = DAY_MS;
 
 /**
  * True when an operation becomes undecided: the time set is over, and each of its targets was

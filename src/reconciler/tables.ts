@@ -40,6 +40,11 @@ export const wallets = tallyhook.table(
     suspectedAt: instant('suspected_at'),
     /** When a second observation showed that the service does not show it any more. */
     vanishedAt: instant('vanished_at'),
+    /**
+     * The version of its account that the newest evaluation read; entries of later versions were
+     * not counted in it.
+     */
+    ledgerVersion: bigint('ledger_version', { mode: 'bigint' }),
   },
   (t) => [
     index('wallets_by_observation').on(t.observedAt),

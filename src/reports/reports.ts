@@ -3,7 +3,7 @@
  * report; missed periods are caught up. Closed periods are in `periods/`.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { type Anchor, parseAnchor } from '../ledger/ledger.ts';
@@ -70,7 +70,7 @@ export const DEFAULT_LIMITS: Limits & LineLimits = {
   readLagMs: 2_000,
   quiescenceMs: 30_000,
   overdueMs: 900_000,
-  staleMs: 86_400_000,
+  staleMs: DAY_MS,
   listMax: 1_000,
   linesMax: 50_000,
   journalMax: 200_000,

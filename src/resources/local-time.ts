@@ -1,7 +1,8 @@
 /** Instants as people of a time zone read and write them. Pure, and read by browsers too. */
 import type { Instant } from '../kernel/values.ts';
 
-const DAY_MS = 86_400_000;
+/** As in `kernel/clock.ts`, which no browser can load. */
+export const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 const formats = new Map<string, Intl.DateTimeFormat>();
 

@@ -6,7 +6,7 @@ import { createReadStream } from 'node:fs';
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
 import { type Config, type Database, identityTools } from '../../daemon/daemon.ts';
-import { isoText } from '../../kernel/clock.ts';
+import { isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText, tryParseJson } from '../../kernel/json.ts';
 import { makeLog, printLine } from '../../kernel/telemetry/log.ts';
@@ -86,7 +86,7 @@ async function list(database: Database, config: Config, options: Options): Promi
       since: isoText(freeze.frozenAt),
       reason: freeze.reason,
     },
-    newestOperationAt: newest ? isoText(newest.recordedAt) : null,
+    newestOperationAt: isoTextOrNull(newest?.recordedAt),
     open,
     // The sandbox belongs to the process of the daemon.
     service: config.service ? await compare() : undefined,

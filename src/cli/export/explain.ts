@@ -1,5 +1,6 @@
 /** `tallyhook explain`: why a wallet holds what it holds, from this installation's database. */
 import { isAddress } from '../../kernel/addresses.ts';
+import { DAY_MS } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/telemetry/log.ts';
@@ -16,7 +17,7 @@ interface Options extends PeriodOptions {
   json?: true;
 }
 
-const PERIOD_MS = 30 * 86_400_000;
+const PERIOD_MS = 30 * DAY_MS;
 
 /** Exits 0 if no drift of the wallet is open, else 1. */
 export async function runExplain(addr: string, options: Options): Promise<number> {

@@ -1,11 +1,12 @@
 /** The schema of `alerts.rules`. Pure. */
 import { z } from 'zod';
+import { DAY_MS } from '../../kernel/clock.ts';
 
 const ageMs = z
   .number()
   .int()
   .min(1)
-  .max(86_400_000 * 400);
+  .max(400 * DAY_MS);
 const amount = z.union([
   z.int().min(0),
   z.string().regex(/^\d{1,100}$/, 'must be a whole number as text'),

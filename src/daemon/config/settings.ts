@@ -4,6 +4,7 @@
  * their unit. Pure.
  */
 import { z } from 'zod';
+import { DAY_MS } from '../../kernel/clock.ts';
 import { parseProxy } from '../../kernel/http/forward-proxy.ts';
 import { FEE_MODES } from '../../operations/operations.ts';
 import { SCOPES } from '../../resources/admin/key.ts';
@@ -16,7 +17,7 @@ const ms = z
   .number()
   .int()
   .min(1)
-  .max(86_400_000 * 400);
+  .max(400 * DAY_MS);
 const count = z.number().int().min(1).max(1_000_000);
 const perS = z.number().positive().max(10_000);
 const share = z.number().min(0).max(1);
@@ -351,8 +352,8 @@ const gateway = section({
     'longest wait of the first write on a wallet for a poll of it; 0 disables it',
   ),
   queue_ttl_ms: setting(
-    ms.max(7 * 86_400_000),
-    86_400_000,
+    ms.max(7 * DAY_MS),
+    DAY_MS,
     'expiry of a queued write (Prefer: respond-async)',
   ),
 });
@@ -409,7 +410,7 @@ const observer = section(
     ),
     settled_interval_ms: setting(
       ms,
-      86_400_000,
+      DAY_MS,
       'between polls of a token whose operations have settled, unless it is watched',
     ),
     pending_interval_min_ms: setting(
@@ -506,8 +507,8 @@ const ledger = section(
         .number()
         .int()
         .min(0)
-        .max(31 * 86_400_000),
-      86_400_000,
+        .max(31 * DAY_MS),
+      DAY_MS,
       'how often the hash chain is verified; 0: only by npx tallyhook verify',
     ),
   },

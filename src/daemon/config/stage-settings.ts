@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { SignInSettings } from '../../console/console.ts';
 import { addressKey } from '../../kernel/addresses.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../kernel/clock.ts';
 import type { ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
 import {
@@ -109,7 +110,7 @@ export function webhookSettings(config: Config, sandbox: boolean): WebhookSettin
   const { deliveries, events } = database.retention_days;
   return {
     ...webhookDefaults,
-    keepMs: Math.min(deliveries, events) * 86_400_000,
+    keepMs: Math.min(deliveries, events) * DAY_MS,
     allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
     allowHttp: webhooks.allow_http,
     proxies: {
@@ -141,8 +142,6 @@ export function gatewaySettings({ http, upstream, gateway }: Config) {
     queueTtlMs: gateway.queue_ttl_ms,
   };
 }
-
-const MINUTE_MS = 60_000;
 
 export function reportSettings({ reports, reconciler, bucketKeys }: Config): ReportSettings {
   const { period, time_zone: timeZone } = reports.reconciliation;
@@ -188,6 +187,6 @@ export function signInSettings({ console, oidcClientSecret }: Config): SignInSet
     ownerClaim: oidc.owner_claim,
     groupsClaim: oidc.groups_claim,
     groups: oidc.groups,
-    keyMs: oidc.key_hours * 3_600_000,
+    keyMs: oidc.key_hours * HOUR_MS,
   };
 }

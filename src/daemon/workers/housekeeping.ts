@@ -6,6 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import { forgetDaemons } from '../../db/leases.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import { pruneImports } from '../../imports/imports.ts';
+import { DAY_MS, HOUR_MS } from '../../kernel/clock.ts';
 import { pruneAudit } from '../../keys/keys.ts';
 import { deleteFinished, deletePollMinutes } from '../../observer/observer.ts';
 import { pruneUsage } from '../../operations/operations.ts';
@@ -16,7 +17,6 @@ import type { Worker } from './schedule.ts';
 
 /** Until partitions are tried again that a backup or a report has locked. */
 const LOCKED_RETRY_MS = 60_000;
-const DAY_MS = 86_400_000;
 /** How long the service must not have shown a target. */
 const ABSENT_MS = 7 * DAY_MS;
 /** The longest range of a plot, and a day. */
@@ -34,7 +34,7 @@ export function housekeepingWorker(deps: {
   const { retention_days: keep, body_retention_days: bodyAges } = config.database;
   return {
     name: 'housekeeping',
-    intervalMs: 3_600_000,
+    intervalMs: HOUR_MS,
     pass: async (now, signal) => {
       const daysAgo = (days: number) => now - days * DAY_MS;
       const kept = daysAgo(Math.min(keep.deliveries, keep.events));

@@ -11,7 +11,7 @@ import {
   findInstallationSetting,
   setInstallationSetting,
 } from '../../db/leases.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../../kernel/clock.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
 import type { Wake } from '../../kernel/workers.ts';
 import { parseAnchor, type Verdict, verifyLedger } from '../../ledger/ledger.ts';
@@ -21,7 +21,7 @@ import type { Worker } from './schedule.ts';
 
 const SETTING = 'ledger_verification';
 /** Longer than any verification; a daemon that dies loses the lease at once. */
-const LEASE_MS = 86_400_000;
+const LEASE_MS = DAY_MS;
 /** Findings in the event; all are printed by `tallyhook verify`. */
 const LISTED_MAX = 10;
 

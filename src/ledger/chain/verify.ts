@@ -6,6 +6,7 @@
  */
 import { daysOf } from '../../db/clock/calendar.ts';
 import type { Db, Tx } from '../../db/connect.ts';
+import { DAY_MS } from '../../kernel/clock.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 import { listDayEndsOff } from '../day-ends.ts';
 import { journalEntry, journalHead } from './hledger.ts';
@@ -14,7 +15,7 @@ import type { ChainRow, Link } from './link.ts';
 import { type Anchor, type Verdict, Walk } from './walk.ts';
 
 /** A day: some hundred million transactions. */
-const DEADLINE_MS = 86_400_000;
+const DEADLINE_MS = DAY_MS;
 
 export type OnProgress = (batches: bigint, transactions: bigint) => void;
 

@@ -11,7 +11,7 @@
  */
 import { asJson, type Db, type Queryable } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import { type Clock, type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { type Json, sameJsonText } from '../../kernel/json.ts';
 import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
 import { isListEmpty } from '../absence.ts';
@@ -411,7 +411,7 @@ async function saveProgress(
   await db.sql`
     update tallyhook.targets set scan_progress = ${asJson(progress)}::jsonb,
       lease_until = case when ${nextAt === undefined} then lease_until end,
-      next_poll_at = coalesce(${nextAt === undefined ? null : isoText(nextAt)}, next_poll_at)
+      next_poll_at = coalesce(${isoTextOrNull(nextAt)}, next_poll_at)
     where name = ${name}`;
 }
 

@@ -4,7 +4,7 @@
  * that maintenance raises no alarms. What the service answers to real requests decides; the probe
  * of its maintenance status is one voice, and decides alone only while nothing else is read.
  */
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoTextOrNull } from '../../kernel/clock.ts';
 import type { EventType } from '../../resources/delivery/events.ts';
 import type { ServiceState } from '../../resources/service.ts';
 
@@ -104,10 +104,7 @@ function announcedAt(text: string | null | undefined): Instant | undefined {
 /** The announcement as events and the API show it: instants beside the service's own texts. */
 export function announcementFields(announced: Announced | null) {
   const { start = null, end = null, message = null } = announced ?? {};
-  const rfc3339 = (text: string | null) => {
-    const at = announcedAt(text);
-    return at === undefined ? null : isoText(at);
-  };
+  const rfc3339 = (text: string | null) => isoTextOrNull(announcedAt(text));
   return {
     start: rfc3339(start),
     start_text: start,

@@ -10,7 +10,7 @@ import { asJson, type Db, type Queryable } from '../../db/connect.ts';
 import { type Daemon, type ProveDeps, whenProved } from '../../db/leases.ts';
 import { isAway } from '../../db/sqlstate.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
@@ -285,7 +285,7 @@ function rowOf({ attempt, names: _, ...planned }: PlannedAttempt, n: number) {
     conflictKey: scope.conflictKey ?? null,
     preImage: storedImage(preImage),
     body: Buffer.from(body).toString('base64'),
-    expiresAt: expiresAt === null ? null : isoText(expiresAt),
+    expiresAt: isoTextOrNull(expiresAt),
     sendDeadlineAt: isoText(planned.sendDeadlineAt),
   };
 }

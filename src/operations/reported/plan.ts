@@ -9,7 +9,7 @@
  */
 
 import { sameAddress, txHashKey } from '../../kernel/addresses.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import {
@@ -267,7 +267,7 @@ function matchesOpen(alike: readonly Operation[]): Failure {
   const candidates = alike.slice(0, CANDIDATES_MAX).map(({ id, state, sentAt }) => ({
     operation_id: id,
     state,
-    sent_at: sentAt === null ? null : isoText(sentAt),
+    sent_at: isoTextOrNull(sentAt),
   }));
   const detail = 'set operation_id to the matching operation, or distinct: true for another write';
   return new Failure('matches_open_operation', detail, { candidates });

@@ -8,7 +8,7 @@ import { BOUNDS, groupCommit } from '../../db/access/group-commit.ts';
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import type { Context } from '../../db/context.ts';
 import { addressKey, txHashKey } from '../../kernel/addresses.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
@@ -436,8 +436,8 @@ async function insertReported(tx: Tx, recordings: readonly Recording[]): Promise
     fingerprint: sha256Hex(body),
     body: Buffer.from(body).toString('base64'),
     recordedAt: isoText(o.recordedAt),
-    effectiveAt: o.effectiveAt === null ? null : isoText(o.effectiveAt),
-    settledAt: o.settledAt === null ? null : isoText(o.settledAt),
+    effectiveAt: isoTextOrNull(o.effectiveAt),
+    settledAt: isoTextOrNull(o.settledAt),
   }));
   const inserted = await tx.sql<{ id: string }[]>`
     with x as (

@@ -4,7 +4,14 @@
  */
 import { asJson, type Db, type Queryable, type Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
-import { type Clock, type Instant, isoText } from '../../kernel/clock.ts';
+import {
+  type Clock,
+  DAY_MS,
+  HOUR_MS,
+  type Instant,
+  isoText,
+  isoTextOrNull,
+} from '../../kernel/clock.ts';
 import { countLate, type Observer } from '../../observer/observer.ts';
 import {
   findOperations,
@@ -44,14 +51,14 @@ export function makeLateCheck(deps: { db: Db; clock: Clock; observer: Pick<Obser
     const maximumMs = (await observer.pricing()).bounds.maxMs;
     const before = now - LATE_FACTOR * maximumMs;
     if (availableSince > before) return undefined;
-    if (now < dueAt && dueAt - now < 3_600_000) return cached;
+    if (now < dueAt && dueAt - now < HOUR_MS) return cached;
     const from = clock.now();
     const { targets, oldestPollAt } = await countLate(db, before);
     dueAt = now + Math.max(COUNT_MIN_MS, (clock.now() - from) / COUNT_SHARE);
     const detail = {
       targets,
       observation_age_max_ms: Math.round(maximumMs),
-      oldest_poll_at: oldestPollAt === null ? null : isoText(oldestPollAt),
+      oldest_poll_at: isoTextOrNull(oldestPollAt),
     };
     cached = targets === 0 ? null : { rule: LATE, subject: 'targets', detail };
     return cached;
@@ -69,13 +76,13 @@ export async function checkVanished(tx: Tx): Promise<Condition[]> {
     detail: {
       addr,
       last_balance: decimalText(observedBalance),
-      last_observed_at: observedAt === null ? null : isoText(observedAt),
+      last_observed_at: isoTextOrNull(observedAt),
     },
   }));
 }
 
 /** How far back settled operations count, and how often their times are read. */
-const LEARN_MS = 7 * 86_400_000;
+const LEARN_MS = 7 * DAY_MS;
 const LEARN_EVERY_MS = 60_000;
 const STUCK_MAX = 10_000;
 const KINDS = [...TOKEN_KINDS, ...NFT_KINDS];

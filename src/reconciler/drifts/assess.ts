@@ -23,7 +23,7 @@ import {
   probableCause,
 } from './cause.ts';
 import { type Drift, insertDriftAction, pairDrift } from './drift.ts';
-import { ELSEWHERE, reassess, recogniseOperator } from './recognise.ts';
+import { byOperator, ELSEWHERE, reassess, recogniseOperator } from './recognise.ts';
 
 interface Assessment {
   cause: Cause;
@@ -45,22 +45,24 @@ type Assessed = Pick<Drift, 'id' | 'walletKey' | 'openedAt' | 'windowFrom' | 'wi
 };
 
 export async function assess(tx: Tx, deps: Deps, drift: Assessed): Promise<Assessment> {
-  const recognised = await recogniseOperator(tx, deps, drift);
   const facts: Facts = {
     driftId: drift.id,
     amount: drift.amount,
     lost: await listLost(tx, drift),
     booked: await bookedBefore(tx, deps, drift),
     otherFeeRule: await otherFeeRule(tx, deps, drift),
-    operator: recognised.get(drift.id),
     sinceOpening: await isSinceOpening(tx, drift),
   };
   const { cause, prepared } = probableCause(facts);
-  await reassess(tx, drift, recognised);
-  const operator = (cause === 'operator_wallet' && facts.operator) || null;
-  const isElsewhere = ELSEWHERE.includes(cause);
-  const counterpart = isElsewhere ? await findCounterpart(tx, drift) : undefined;
-  if (counterpart === undefined) return { cause, prepared, operator, counterpart: null };
+  if (!ELSEWHERE.includes(cause)) return { cause, prepared, operator: null, counterpart: null };
+  const recognised = await recogniseOperator(tx, deps, drift);
+  const operator = recognised.get(drift.id);
+  if (operator) {
+    await reassess(tx, drift, recognised);
+    return byOperator(operator);
+  }
+  const counterpart = await findCounterpart(tx, drift);
+  if (counterpart === undefined) return { cause, prepared, operator: null, counterpart: null };
   await pairDrift(tx, counterpart, drift.id);
   const paired = { action: 'paired', at: drift.openedAt, by: 'reconciler' };
   await insertDriftAction(tx, { driftId: counterpart, ...paired, detail: { with: drift.id } });

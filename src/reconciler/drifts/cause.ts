@@ -28,14 +28,12 @@ export interface Facts {
   booked: { driftId: string; operationId: string } | undefined;
   /** By how much the other fee rule would change the effect of each operation in the window. */
   otherFeeRule: readonly bigint[];
-  operator: OperatorGives | undefined;
   /** Nothing explained the wallet since the observation that its opening rests on. */
   sinceOpening: boolean;
 }
 
-/** Nothing is prepared for what a setting ends: a booking would have to be taken back then. */
 export function probableCause(facts: Facts): { cause: Cause; prepared: Prepared | null } {
-  const { driftId, amount, lost, booked, otherFeeRule, operator, sinceOpening } = facts;
+  const { driftId, amount, lost, booked, otherFeeRule, sinceOpening } = facts;
   const book: Prepared = { drift_id: driftId, proposal: 'book', operation_id: null };
   if (booked) {
     const { driftId: drift_id, operationId: operation_id } = booked;
@@ -48,7 +46,6 @@ export function probableCause(facts: Facts): { cause: Cause; prepared: Prepared 
   }
   const isFee = sumOf(otherFeeRule) === amount || otherFeeRule.includes(amount);
   if (otherFeeRule.length > 0 && isFee) return { cause: 'fee_rule', prepared: book };
-  if (operator) return { cause: 'operator_wallet', prepared: null };
   return { cause: sinceOpening ? 'opening' : 'made_elsewhere', prepared: book };
 }
 

@@ -3,7 +3,7 @@ import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import { rowOf } from '../../db/rows.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { decimalText } from '../../kernel/amounts.ts';
-import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Instant, isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { EventData, EventType } from '../../resources/delivery/events.ts';
@@ -301,7 +301,7 @@ function driftFields(drift: Drift): DriftFields {
     amount: drift.amount === null ? null : decimalText(drift.amount),
     amount_min: decimalText(drift.min),
     amount_max: decimalText(drift.max),
-    window_from: drift.windowFrom === null ? null : isoText(drift.windowFrom),
+    window_from: isoTextOrNull(drift.windowFrom),
     window_to: isoText(drift.windowTo),
     evidence: drift.evidence as Record<string, unknown>,
     cause: drift.cause,

@@ -4,7 +4,7 @@
  * the drifts. Weaker matches are only listed in the evidence of the drift.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../../kernel/clock.ts';
 import { membersOf } from '../../kernel/json.ts';
 import {
   aboutOperation,
@@ -24,7 +24,7 @@ import { walletsByKey } from '../wallets/wallet.ts';
 
 const COMPARED_MAX = 200;
 /** How long after its resolution an operation is compared with new drifts. */
-const COMPARED_MS = 7 * 86_400_000;
+const COMPARED_MS = 7 * DAY_MS;
 /** Bases of resolutions that were inferred from wallets and may be superseded. */
 const INFERRED: ReadonlySet<unknown> = new Set(['two_sided', 'one_sided']);
 

@@ -5,7 +5,6 @@
  * stay right: something else took the change back, or brought about only a part of what they show.
  */
 import type { Tx } from '../../db/connect.ts';
-import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { listMovedGives } from '../../ledger/ledger.ts';
 import { listObservations } from '../../observer/observer.ts';
@@ -43,12 +42,11 @@ export async function takeLateChanges(
   { before, drifts, backdated, observation, now }: Input,
 ): Promise<{ drifts: readonly Drift[]; late: EventDraft[] }> {
   const since = before?.evaluatedAt ?? null;
-  if (since === null || (drifts.length === 0 && backdated === 0)) return { drifts, late: [] };
+  const mayExplain = drifts.length > 0 || backdated > 0;
+  if (!before || since === null || !mayExplain) return { drifts, late: [] };
   const { readLagMs } = deps.settings;
-  const changes = [
-    ...(await listLateChanges(tx, wallet.key, since)),
-    ...(await listMoved(tx, deps, wallet.key, since)),
-  ];
+  const late = await listLateChanges(tx, wallet.key, since);
+  const changes = united(late, await listMoved(tx, before, wallet));
   const { explained, others } = explainedBy(drifts, changes, readLagMs);
   const events: EventDraft[] = [];
   const opened: Drift[] = [];
@@ -61,7 +59,7 @@ export async function takeLateChanges(
     const left = newDrift(deps, wallet, { observation, now, range: rest }, windowOf(drift));
     opened.push({ ...left, assignee: drift.assignee });
   }
-  const quietAt = before?.quietAt ?? Number.NEGATIVE_INFINITY;
+  const quietAt = before.quietAt ?? Number.NEGATIVE_INFINITY;
   const hidden = others.filter(({ from, to }) => from === to && to + readLagMs < quietAt);
   for (const one of await listHidden(tx, wallet.key, hidden, { readLagMs, quietAt })) {
     const { operationId, amount, at, ...window } = one;
@@ -115,28 +113,32 @@ async function redate(
   }
 }
 
-/** A batch of postings has its time before it commits. */
-const COMMITTED_LATER_MS = 60_000;
+/**
+ * Gives that were posted from the wallet since it was evaluated, and from the account of their
+ * operator before. Each is counted in one evaluation: by the entries that it read, never by clocks.
+ * A give that explains nothing then would else be taken for a part of the drift that its own
+ * posting causes.
+ */
+async function listMoved(tx: Tx, before: Wallet, wallet: Wallet): Promise<LateChange[]> {
+  const [after, upTo] = [before.ledgerVersion ?? 0n, wallet.ledgerVersion ?? 0n];
+  if (after >= upTo) return [];
+  const moved = await listMovedGives(tx, wallet.key, { after, upTo });
+  return moved.map(({ operationId, amount, sentAt: from, effectiveAt: to }) => {
+    return { operationId, amount, from, to, mayBePart: true };
+  });
+}
 
-/** Gives that are posted from the wallet since a setting names it as that of their operator. */
-async function listMoved(
-  tx: Tx,
-  { effectSettings }: Deps,
-  key: string,
-  since: Instant,
-): Promise<LateChange[]> {
-  if (![...effectSettings.operators.values()].some((addr) => addressKey(addr) === key)) return [];
-  const moved = await listMovedGives(tx, key, since - COMMITTED_LATER_MS);
-  const rows = await tx.sql<{ id: string }[]>`
-    select x.id from unnest(${moved.map(({ operationId }) => operationId)}::text[]) as x(id)
-    where exists (select from tallyhook.drifts d where d.wallet_key = ${key}
-      and (d.closed_by ->> 'operation_id' = x.id or d.closed_by -> 'operation_ids' ? x.id))`;
-  const done = new Set(rows.map(({ id }) => id));
-  return moved
-    .filter(({ operationId }) => !done.has(operationId))
-    .map(({ operationId, amount, sentAt: from, effectiveAt: to }) => {
-      return { operationId, amount, from, to, mayBePart: true };
-    });
+/**
+ * Both without what they have in common: a give that became known and was moved changed once, and
+ * one that was moved and taken back did not change.
+ */
+function united(late: readonly LateChange[], moved: readonly LateChange[]): LateChange[] {
+  const byId = new Map(moved.map((one) => [one.operationId, one]));
+  const known = new Set(late.map(({ operationId }) => operationId));
+  return [
+    ...late.filter(({ operationId, amount }) => byId.get(operationId)?.amount !== -amount),
+    ...moved.filter(({ operationId }) => !known.has(operationId)),
+  ];
 }
 
 /**

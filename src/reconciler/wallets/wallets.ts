@@ -61,6 +61,7 @@ export async function evaluateWallet(
   ]);
   const expected = must(expectations.get(key), 'expected balance');
   wallet.ledgerAtObservation = expected.ledger;
+  wallet.ledgerVersion = expected.version;
   const input = { before, drifts: known, backdated: expected.backdated, observation, now };
   const { drifts, late } = opened
     ? await takeLateChanges(tx, deps, wallet, input)
@@ -105,6 +106,7 @@ function newWallet(key: string, addr: string): Wallet {
     suspectedMax: null,
     suspectedAt: null,
     vanishedAt: null,
+    ledgerVersion: null,
   };
 }
 

@@ -1,5 +1,6 @@
 /** The kinds of faults that can be scripted, and which requests they match. */
 import { z } from 'zod';
+import { DAY_MS } from '../../kernel/clock.ts';
 import { isErrorCode } from '../endpoints/errors.ts';
 import { whole } from '../state/switches.ts';
 
@@ -16,7 +17,7 @@ const match = {
   /** How many matching requests pass before the first one meets it. */
   skip: z.int().min(0).max(1e9).default(0),
 };
-const delayMs = z.int().min(0).max(86_400_000);
+const delayMs = z.int().min(0).max(DAY_MS);
 /** Cut the connection by a reset instead of a close. */
 const reset = z.boolean().default(false);
 /** Whether the request is applied despite the error response. */

@@ -96,7 +96,7 @@ import {
 } from '../../../src/webhooks/figures/attempt-minutes.ts';
 import { readFigures } from '../../../src/webhooks/figures/figures.ts';
 import { manualClock } from '../../harness/manual-clock.ts';
-import { OPERATOR_ADDR, userAddr } from '../../tools/bench/history/generate.ts';
+import { OPERATOR_ADDR, OPERATOR_NO, userAddr } from '../../tools/bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW, OTHER_ENDPOINT } from './stored.ts';
 
 /** Of the stored rows: one from the middle, and one of those at the end that are open. */
@@ -296,12 +296,13 @@ export const READS: Record<string, Read> = {
     await listDueReasons(db, [id]);
   },
   'ledger: gives of an operator without a wallet': async (db) => {
-    await operations.listUnsettledGives(db, '7', NOW - DAY_MS, 200);
-    await listPostedGives(db, '7', NOW - DAY_MS, 200);
-    await listMovedGives(db, USER, NOW - DAY_MS);
+    await operations.listUnsettledGives(db, '7', { since: NOW - DAY_MS, after: '' }, 200);
+    await listPostedGives(db, '7', { since: NOW - DAY_MS, after: 0n }, 200);
+    await listMovedGives(db, USER, { after: 0n, upTo: 1_000_000_000n });
   },
   'reconciler: gives that drifts may be': inTx(async (tx) => {
-    const given = { since: NOW - DAY_MS, until: NOW, mapped: ['7'], readLagMs: 1_000 };
+    // What it reads are gives of this operator, of which it returns none.
+    const given = { since: 0, until: NOW, mapped: [`${OPERATOR_NO}`], readLagMs: 1_000 };
     await listOperatorGives(tx, given);
   }),
   'reconciler: votes on the fee rule': (db) => feeVotes(db),

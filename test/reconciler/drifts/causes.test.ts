@@ -10,11 +10,9 @@ const NOTHING: Facts = {
   lost: [],
   booked: undefined,
   otherFeeRule: [],
-  operator: undefined,
   sinceOpening: false,
 };
 const book = { drift_id: 'drf_1', proposal: 'book', operation_id: null };
-const operator = { operator_no: '1', gives: ['op_2'] };
 const booked = { driftId: 'drf_0', operationId: 'op_9' };
 
 describe('A cause', () => {
@@ -31,13 +29,6 @@ describe('A cause', () => {
       { drift_id: 'drf_1', proposal: 'link', operation_id: 'op_1' },
     ],
     ['two operations would', { lost: ['op_1', 'op_2'] }, 'lost_operation', book],
-    ['it equals gives of an operator', { operator, sinceOpening: true }, 'operator_wallet', null],
-    [
-      'it equals gives of an operator, and one operation would explain it',
-      { operator, lost: ['op_1'] },
-      'lost_operation',
-      { drift_id: 'drf_1', proposal: 'link', operation_id: 'op_1' },
-    ],
     [
       'it takes back a booking whose operation is known now',
       { booked, lost: ['op_1'] },

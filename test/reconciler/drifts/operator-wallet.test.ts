@@ -4,13 +4,17 @@ import { addressKey } from '../../../src/kernel/addresses.ts';
 import { listTransactions, verifyLedger } from '../../../src/ledger/ledger.ts';
 import type { Person } from '../../../src/operations/operations.ts';
 import { makeDrifts } from '../../../src/reconciler/reconciler.ts';
-import { openLedger, PLAIN, runDry } from '../../ledger/fixture.ts';
+import { reportOf } from '../../ledger/builders.ts';
+import { openLedger, PLAIN, putOperations, runDry } from '../../ledger/fixture.ts';
+import { lateReports, makePeople } from '../late.ts';
 import { freshAddr, openRig } from '../rig.ts';
 
 /** Daemons that start later have the operators that tests add. */
 const operators = new Map<string, string>();
 const books = { ...PLAIN, operators };
 const rig = await openRig({ books });
+const report = lateReports(rig);
+const people = makePeople(rig);
 const { database, clock } = rig;
 let daemons = 0;
 
@@ -185,4 +189,98 @@ it('Gives that settled are moved too, and one whose answer was lost is paid from
   expect(await rig.balance(wallet)).toBe(965n);
   for (const addr of [wallet, user]) expect(await rig.drifts(addr)).toEqual([]);
   expect(await rig.stateOf(lost)).toBe('settled');
+});
+
+const amountsOf = async (addr: string) =>
+  (await endsOf(addr)).map(({ amount, state }) => `${amount} ${state}`);
+
+it('A give that the wallet did not pay is one drift with the setting, and explains none', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  await rig.accept(await rig.give(user, 10n, 42n));
+  await rig.post();
+  operators.set('42', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+  await rig.observeSeries(wallet, 1_000n, 1_000n, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+});
+
+it('A reported give that the wallet did not pay is one drift with the setting, too', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  clock.advance(5_000);
+  const fields = { operationNo: 43n, toAddr: user, amount: 10n };
+  // A number that no accepted write has.
+  const ids = { txAppNo: 1n, txLogNo: 6_000_043n, occurredAt: clock.now() };
+  await report(reportOf({ ...ids, fields }));
+  clock.advance(5_000);
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  operators.set('43', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+  await rig.observeSeries(wallet, 1_000n, 1_000n, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual(['10 open']);
+});
+
+it('A give that was taken back before the setting makes no drift with it', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  const id = await rig.give(user, 10n, 44n);
+  await rig.accept(id);
+  clock.advance(5_000);
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  await people.decide(id, 'not_executed');
+  await rig.post();
+  operators.set('44', wallet);
+  await restartLedger();
+  await rig.observeSeries(wallet, 1_000n, 1_000n);
+  expect(await amountsOf(wallet)).toEqual([]);
+});
+
+it('A give that was taken back before the setting and is executed again is moved then', async () => {
+  const [wallet, user] = [await rig.opened(1_000n), freshAddr()];
+  await rig.observe(wallet, 1_000n);
+  const id = await rig.give(user, 10n, 45n);
+  await rig.accept(id);
+  await rig.post();
+  await people.decide(id, 'not_executed');
+  await rig.post();
+  operators.set('45', wallet);
+  await restartLedger();
+  await people.decide(id, 'executed');
+  await restartLedger();
+  await rig.observeSeries(wallet, 990n, 990n);
+  expect(await amountsOf(wallet)).toEqual([]);
+  expect(await rig.balance(wallet)).toBe(990n);
+});
+
+it('A drift that may be a lost write brings no operator to light', async () => {
+  const { wallet, user, balance } = await paying(48n, 10n, 20n);
+  const lost = await rig.transfer(wallet, user, 30n);
+  await rig.lose(lost);
+  rig.passQuiescence();
+  await rig.observeSeries(wallet, balance, balance);
+  expect(await rig.stateOf(lost)).toBe('not_executed');
+  await rig.accept(await rig.give(user, 30n, 48n));
+  await rig.observeSeries(wallet, balance - 30n, balance - 30n);
+  const causes = (await rig.drifts(wallet)).map(({ cause }) => cause);
+  expect(causes).toEqual(['made_elsewhere', 'made_elsewhere', 'lost_operation']);
+});
+
+it('Drifts from before the newest 4,000 gives are compared with none', async () => {
+  const { wallet, user, balance } = await paying(46n, 10n, 20n);
+  clock.advance(5_000);
+  const others = Array.from({ length: 4_000 }, (_, i) => {
+    const common = { kind: 'give', state: 'settled', operationNo: 47n, toAddr: user } as const;
+    return { ...common, id: `op_other_${i}`, amount: 1n, recordedAt: clock.now() };
+  });
+  await putOperations(database.owner, others);
+  await rig.observe(wallet, balance);
+  await rig.accept(await rig.give(user, 30n, 46n));
+  await rig.observeSeries(wallet, balance - 30n, balance - 30n);
+  const causes = (await rig.drifts(wallet)).map(({ cause }) => cause);
+  expect(causes).toEqual(Array(3).fill('made_elsewhere'));
 });

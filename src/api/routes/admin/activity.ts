@@ -1,6 +1,6 @@
 /** `/api/activity`: what the daemon did over time, from the database, for plots. */
 import { z } from '@hono/zod-openapi';
-import type { Instant } from '../../../kernel/clock.ts';
+import { DAY_MS, HOUR_MS, type Instant, MINUTE_MS } from '../../../kernel/clock.ts';
 import { listPollActivity, listServiceChanges } from '../../../observer/observer.ts';
 import { listWriteActivity } from '../../../operations/operations.ts';
 import { activity } from '../../../resources/admin/activity.ts';
@@ -40,9 +40,9 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
 
 /** Length and step of each range, in milliseconds. */
 const RANGES = {
-  hour: { lengthMs: 3_600_000, stepMs: 60_000 },
-  day: { lengthMs: 86_400_000, stepMs: 900_000 },
-  month: { lengthMs: 30 * 86_400_000, stepMs: 21_600_000 },
+  hour: { lengthMs: HOUR_MS, stepMs: MINUTE_MS },
+  day: { lengthMs: DAY_MS, stepMs: 15 * MINUTE_MS },
+  month: { lengthMs: 30 * DAY_MS, stepMs: 6 * HOUR_MS },
 };
 
 /** The query of a plot. */

@@ -1,5 +1,6 @@
 /** `/api/portal-links`: links that sign subscribers into their endpoints. */
 import { z } from '@hono/zod-openapi';
+import { DAY_MS } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { ownOriginOf } from '../../../kernel/http/trusted-proxies.ts';
 import { portalLink } from '../../../resources/admin/portal-link.ts';
@@ -7,7 +8,6 @@ import type { ApiDeps } from '../../deps.ts';
 import type { Router } from '../../http/router.ts';
 import { instantInput, textInput } from '../../http/schemas.ts';
 
-const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 7;
 const DAYS_MAX = 366;
 

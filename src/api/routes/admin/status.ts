@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Db, Tx } from '../../../db/connect.ts';
 import { listLiving } from '../../../db/leases.ts';
-import type { Instant } from '../../../kernel/clock.ts';
+import { DAY_MS, type Instant } from '../../../kernel/clock.ts';
 import { VERSION } from '../../../kernel/version.ts';
 import { countUnposted } from '../../../ledger/ledger.ts';
 import {
@@ -185,7 +185,7 @@ async function readWork(tx: Tx, now: Instant, staleAfterMs: number) {
 }
 
 /** How far back ended drifts count for their median: 30 days. */
-export const ENDED_MS = 30 * 86_400_000;
+export const ENDED_MS = 30 * DAY_MS;
 
 export interface Counts {
   /** Rows that wait per stage, and since when the oldest does. */

@@ -1,5 +1,7 @@
 /** The parts of which every view is made. */
+
 import { csvHead, csvRow } from '../../../resources/cells.ts';
+import { DAY_MS } from '../../../resources/local-time.ts';
 import { columnsOf, type Resource } from '../../../resources/resource.ts';
 import type { List, Problem } from './api.ts';
 import {
@@ -55,8 +57,6 @@ export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[
     ${given.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}
   </dl>`;
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * A time of the page's zone, without its day when that is today, and how long ago on hover; what is

@@ -1,6 +1,7 @@
 /** What needs a person now, then how the installation does. */
 
 import type { status } from '../../../resources/admin/status.ts';
+import { DAY_MS } from '../../../resources/local-time.ts';
 import type { Shown } from '../../../resources/resource.ts';
 import { call, useData } from '../kit/api.ts';
 import { Order, REASON } from '../kit/dialog.ts';
@@ -206,7 +207,7 @@ function Counts({ status }: { status: Status }) {
   const operations = sumOf(Object.values(open.operations));
   const waiting = sumOf(stages.map((stage) => stage.waiting));
   const ended = median === null ? '–' : durationText(median * 1_000);
-  const monthAgo = new Date(Date.parse(now) - 30 * 86_400_000).toISOString();
+  const monthAgo = new Date(Date.parse(now) - 30 * DAY_MS).toISOString();
   return html`<div class="tiles">
     ${tile(countText(operations), 'open operations', '/operations?state=open')}
     ${tile(countText(open.drifts), 'open drifts', '/drifts')}

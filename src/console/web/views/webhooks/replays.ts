@@ -1,6 +1,7 @@
 /** Events of a time are sent to an endpoint again: first they are counted, then followed. */
 
 import { type replay, WHICH, WHICH_WORDS } from '../../../../resources/delivery/delivery.ts';
+import { DAY_MS } from '../../../../resources/local-time.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, type Page, useData, withQuery } from '../../kit/api.ts';
 import { type Field, Form, Order, type Values } from '../../kit/dialog.ts';
@@ -13,7 +14,6 @@ type Replay = Shown<typeof replay>;
 
 const EVERY_MS = 3_000;
 const SHOWN = 5;
-const DAY_MS = 86_400_000;
 
 export function ReplayCard({ endpoint, path }: { endpoint: Endpoint; path: string }) {
   const { id, created_by: owner, health } = endpoint;
