@@ -78,6 +78,8 @@ export class Dispatcher {
   private lastExamined = '';
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
+  /** Of recovering endpoints, after which due time what waits is still to be examined. */
+  private readonly pulledTo = new Map<string, { recoveredAt: Instant | null; after: Instant }>();
   /**
    * Ready endpoints without capacity in the last pass, and on the earlier pages of its round; empty
    * when the daemon itself had no capacity.
@@ -255,9 +257,19 @@ export class Dispatcher {
       return recoveredAt !== null && state === 'enabled' && (firstDueAt ?? NEVER) > now;
     });
     const some = recovering.slice(0, RECOVERING_MAX);
-    for (const endpoint of some)
-      await this.deps.db.begin((tx) => pullForward(tx, endpoint, now, PULLED));
+    for (const endpoint of some) await this.pullForwardOne(endpoint, now);
     return some.length;
+  }
+
+  private async pullForwardOne(endpoint: ActiveEndpoint, now: Instant): Promise<void> {
+    const { endpointId, recoveredAt } = endpoint;
+    const known = this.pulledTo.get(endpointId);
+    const from = known?.recoveredAt === recoveredAt ? known.after : now;
+    const after = await this.deps.db.begin((tx) =>
+      pullForward(tx, endpoint, { now, after: from, limit: PULLED }),
+    );
+    if (after === null) this.pulledTo.delete(endpointId);
+    else this.pulledTo.set(endpointId, { recoveredAt, after });
   }
 
   private hasCapacityFor(endpoints: readonly ActiveEndpoint[]): boolean {
