@@ -145,3 +145,27 @@ it('A round may begin after the clock was set back', () => {
   rounds.advance({ next: '', resting: 10_000 }, 5_000);
   expect([rounds.isDue(5_001), rounds.isDue(4_999)]).toEqual([false, true]);
 });
+
+it('A new delivery is claimed together with what is known to be due of other endpoints', async () => {
+  const { sql } = rig.database.db;
+  const { endpoint: waiting } = await rig.subscribe('/waiting');
+  const { endpoint: quick } = await rig.subscribe('/quick');
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  const forOne = async ({ id }: { id: string }) => {
+    await rig.emit(walletEvent());
+    await sql`delete from tallyhook.pending_deliveries
+      where endpoint_id <> ${id.slice(3)} and due_at <= ${isoText(rig.clock.now())}`;
+  };
+  await forOne(waiting);
+  await sql`update tallyhook.pending_deliveries set due_at = ${isoText(rig.clock.now() + 500)}`;
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 0 });
+  rig.clock.advance(400);
+  await forOne(quick);
+  rig.clock.advance(100);
+  rig.receiver.requests.length = 0;
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 2 });
+  await rig.webhooks.drain(5_000);
+  const paths = rig.receiver.requests.map(({ path }) => path);
+  expect(paths.toSorted()).toEqual(['/quick', '/waiting']);
+});
