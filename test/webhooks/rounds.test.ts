@@ -1,7 +1,8 @@
 /** Endpoints that rest with a backlog do not make the passes for others slower. */
 import { expect, it } from 'vitest';
+import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import type { ActiveEndpoint } from '../../src/webhooks/delivery/queue.ts';
+import { type ActiveEndpoint, claimDeliveries } from '../../src/webhooks/delivery/queue.ts';
 import { type Left, Rounds } from '../../src/webhooks/delivery/rounds.ts';
 import { useRig, walletEvent } from './rig.ts';
 
@@ -57,6 +58,29 @@ it('While many endpoints rest, a pass examines those served lately, and a round 
   await deliverRound();
   const paths = rig.receiver.requests.map(({ path }) => path);
   expect(paths).toEqual(['/served', '/served', '/new']);
+  await forget('/rests');
+});
+
+it('A page of a round searches no delivery of endpoints that rest', async () => {
+  const { endpoint } = await rig.subscribe('/rests');
+  await copy(endpoint.id, PAGE);
+  await rig.database.db.sql`update tallyhook.endpoint_health set paused_until = 'infinity'`;
+  await rig.emit(walletEvent());
+  const searchesOf = async ({ sql }: Tx) => {
+    const [row] = await sql<{ searches: number }[]>`
+      select idx_scan::int as searches from pg_stat_xact_user_tables
+      where relname = 'pending_deliveries'`;
+    return row?.searches ?? 0;
+  };
+  const searches = await rig.database.db.begin(async (tx) => {
+    const before = await searchesOf(tx);
+    const now = rig.clock.now();
+    const page = { after: '', limit: PAGE + 1, now, leaseUntil: now + 1_000 };
+    expect(await claimDeliveries(tx, { ...page, quotas: [] })).toMatchObject({ resting: PAGE });
+    return (await searchesOf(tx)) - before;
+  });
+  // One for each endpoint, and the one that finds no further.
+  expect(searches).toBe(PAGE + 1);
   await forget('/rests');
 });
 
