@@ -175,9 +175,11 @@ begin
   into next, resumes_at, resting, active
   from page e
   left join lateral (
+    -- Within, because a condition of the join is only looked at after the search.
     select d.due_at from tallyhook.pending_deliveries d
-    where d.endpoint_id = e.uuid and (d.lease_until is null or d.lease_until <= at)
-    order by d.due_at limit 1) f on e.state = 'enabled' and e.paused_until is null;
+    where e.state = 'enabled' and e.paused_until is null and d.endpoint_id = e.uuid
+      and (d.lease_until is null or d.lease_until <= at)
+    order by d.due_at limit 1) f on true;
   return next;
 end $$;
 --> statement-breakpoint

@@ -90,7 +90,7 @@ describe('An endpoint', () => {
     expect(await seenBy(await api.keyFor('read'))).toEqual([origin, origin]);
   });
 
-  it('A key of another owner sees times and statuses of attempts, and nothing that the receiver answered', async () => {
+  it('A key of another owner sees that attempts failed, when and with which status, and nothing that the receiver answered', async () => {
     const key = await api.keyFor('manage', 'read');
     const { body } = await api.call('POST', '/api/endpoints', { key, body: { url } });
     await api.call('POST', `/api/endpoints/${body.id}/test`, { key });
@@ -129,6 +129,16 @@ describe('An endpoint', () => {
     expect(await seenBy(key)).toEqual(all);
     expect(await seenBy(admin)).toEqual(all);
     expect(await seenBy(other)).toEqual(least);
+    const [shown, shownToOther] = await Promise.all(
+      [key, other].map(async (reader) => {
+        const one = await api.call('GET', `/api/deliveries/${id}`, { key: reader });
+        return [one.body.failing, one.body.last_error];
+      }),
+    );
+    expect([shown, shownToOther]).toEqual([
+      [true, 'timeout'],
+      [true, null],
+    ]);
     for (const surface of [
       `/api/deliveries/${id}`,
       '/api/deliveries?limit=500',

@@ -12,8 +12,16 @@ import { draft, numberAll, openOutbox } from './rig.ts';
 const DAY_MS = 86_400_000;
 const clock = manualClock(Date.UTC(2026, 0, 10));
 const database = await useDatabase();
+let transactions = 0;
+const counted: typeof database.db = {
+  ...database.db,
+  begin(work, options) {
+    transactions++;
+    return database.db.begin(work, options);
+  },
+};
 const consumers = makeConsumers({
-  db: database.db,
+  db: counted,
   clock,
   ids: makeIds(clock, systemRandom),
 });
@@ -143,6 +151,18 @@ it('Events of a subject of which a worker has one wait, and those of others do n
   expect(await one.pull()).toEqual([]);
   await one.ack(first ? [first] : []);
   expect(labels(await one.pull())).toEqual(['x2']);
+});
+
+it('A pull that waits locks nothing while all that is read waits for one of its subject', async () => {
+  const one = await make();
+  await emit('lx', 'lx');
+  const first = await one.pull(1);
+  expect(labels(await one.pull())).toEqual([]);
+  transactions = 0;
+  expect(await one.pull()).toEqual([]);
+  expect(transactions).toBe(0);
+  await one.ack(first);
+  expect(labels(await one.pull())).toEqual(['lx2']);
 });
 
 it('Events that wait for one of their subject keep a pull of few from no other subject', async () => {

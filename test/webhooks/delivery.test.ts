@@ -75,6 +75,31 @@ it('An attempt that delivers at once is in the row of its delivery, and stays wh
   expect((await rows()).map(({ n }) => n)).toEqual([1, 2]);
 });
 
+it('A delivery is failing while it waits, pending or held, after an attempt that failed', async () => {
+  const { endpoint } = await rig.subscribe();
+  const shown = async () => {
+    const { state, attempts, failing } = await only(endpoint.id);
+    return { state, attempts, failing };
+  };
+  await rig.emit(walletEvent());
+  expect(await shown()).toEqual({ state: 'pending', attempts: 0, failing: false });
+  await rig.deliver();
+  expect(await shown()).toEqual({ state: 'delivered', attempts: 1, failing: false });
+  const { id } = await only(endpoint.id);
+  await rig.webhooks.retryDelivery(id);
+  expect(await shown()).toEqual({ state: 'pending', attempts: 1, failing: false });
+  rig.receiver.answer(500);
+  await rig.deliver();
+  expect(await shown()).toEqual({ state: 'pending', attempts: 2, failing: true });
+  await rig.webhooks.disable(endpoint.id);
+  expect(await shown()).toEqual({ state: 'held', attempts: 2, failing: true });
+  await rig.webhooks.enable(endpoint.id);
+  rig.receiver.answer(200);
+  await rig.webhooks.retryDelivery(id);
+  await rig.deliver();
+  expect(await shown()).toEqual({ state: 'delivered', attempts: 3, failing: false });
+});
+
 it('A message for a broker has the subject of its event as its key, whatever the order', async () => {
   for (const ordering of ['none', 'subject'] as const) {
     const destination = {

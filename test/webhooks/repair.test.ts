@@ -203,6 +203,48 @@ describe('When an endpoint recovers', () => {
     expect(ids()).toHaveLength(1 + 4 + 3 * 3);
   });
 
+  it('what failed is sent before others that wait for it, however many of them are due earlier', async () => {
+    const { endpoint } = await rig.subscribe('/hook', { ordering: 'subject' });
+    const [first, second] = ['1', '2'].map((digit) => `0x${digit.repeat(40)}`);
+    rig.receiver.answer(500);
+    await rig.emit(walletEvent(first));
+    await rig.deliver();
+    await rig.emit(...walletEvents(150, first));
+    await rig.deliver();
+    rig.clock.advance(6 * SECOND);
+    const [chosen] = await rig.emit(walletEvent(second));
+    await rig.deliver();
+    // That opens the circuit. What failed before waits for five minutes, the others for one.
+    expect((await healthOf(endpoint.id)).pausedUntil).toBeGreaterThan(rig.clock.now());
+    rig.clock.advance(SECOND);
+    rig.receiver.requests.length = 0;
+    rig.receiver.answer(200);
+    const all = await rig.deliveriesOf(endpoint.id);
+    await rig.webhooks.retryDelivery(all.find(({ eventId }) => eventId === chosen)?.id ?? '');
+    await rig.deliver();
+    expect(ids()[0]).toBe(chosen);
+    expect(ids()).toHaveLength(1 + 151);
+  });
+
+  it('one subject that fails again, with many that wait for it, does not end the recovery', async () => {
+    const id = await failing(0, { ordering: 'subject', retrySchedule: [300, 300, 300] });
+    const { sql } = rig.database.db;
+    // The first of them fails again: more than are examined at once wait for it, due earlier than
+    // what failed of the other subjects.
+    await rig.emit(...walletEvents(1_100, `0x${'1'.repeat(40)}`));
+    await sql`update tallyhook.pending_deliveries set due_at = due_at + interval '100 seconds'
+      where attempts = 0`;
+    await sql`update tallyhook.pending_deliveries set due_at = due_at + interval '8 hours'
+      where subject <> ${`wallet:0x${'1'.repeat(40)}`}`;
+    rig.receiver.behave({ do: 'in_turn', statuses: [200, 500, 200] });
+    await rig.webhooks.sendTest(id);
+    await rig.deliver();
+    expect(ids()).toHaveLength(1 + 3);
+    const [health] = await sql`select recovered_at from tallyhook.endpoint_health
+      where endpoint_id = ${id}`;
+    expect(health?.recoveredAt).toBeNull();
+  });
+
   it('an endpoint that fails once more gets no more of what waits', async () => {
     const id = await failing(0, { retrySchedule: [36_000, 36_000] });
     rig.clock.advance(2 * HOUR);

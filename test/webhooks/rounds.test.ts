@@ -1,7 +1,8 @@
 /** Endpoints that rest with a backlog do not make the passes for others slower. */
 import { expect, it } from 'vitest';
+import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import type { ActiveEndpoint } from '../../src/webhooks/delivery/queue.ts';
+import { type ActiveEndpoint, claimDeliveries } from '../../src/webhooks/delivery/queue.ts';
 import { type Left, Rounds } from '../../src/webhooks/delivery/rounds.ts';
 import { useRig, walletEvent } from './rig.ts';
 
@@ -57,6 +58,29 @@ it('While many endpoints rest, a pass examines those served lately, and a round 
   await deliverRound();
   const paths = rig.receiver.requests.map(({ path }) => path);
   expect(paths).toEqual(['/served', '/served', '/new']);
+  await forget('/rests');
+});
+
+it('A page of a round searches no delivery of endpoints that rest', async () => {
+  const { endpoint } = await rig.subscribe('/rests');
+  await copy(endpoint.id, PAGE);
+  await rig.database.db.sql`update tallyhook.endpoint_health set paused_until = 'infinity'`;
+  await rig.emit(walletEvent());
+  const searchesOf = async ({ sql }: Tx) => {
+    const [row] = await sql<{ searches: number }[]>`
+      select idx_scan::int as searches from pg_stat_xact_user_tables
+      where relname = 'pending_deliveries'`;
+    return row?.searches ?? 0;
+  };
+  const searches = await rig.database.db.begin(async (tx) => {
+    const before = await searchesOf(tx);
+    const now = rig.clock.now();
+    const page = { after: '', limit: PAGE + 1, now, leaseUntil: now + 1_000 };
+    expect(await claimDeliveries(tx, { ...page, quotas: [] })).toMatchObject({ resting: PAGE });
+    return (await searchesOf(tx)) - before;
+  });
+  // One for each endpoint, and the one that finds no further.
+  expect(searches).toBe(PAGE + 1);
   await forget('/rests');
 });
 
@@ -144,4 +168,28 @@ it('A round may begin after the clock was set back', () => {
   const rounds = new Rounds();
   rounds.advance({ next: '', resting: 10_000 }, 5_000);
   expect([rounds.isDue(5_001), rounds.isDue(4_999)]).toEqual([false, true]);
+});
+
+it('A new delivery is claimed together with what is known to be due of other endpoints', async () => {
+  const { sql } = rig.database.db;
+  const { endpoint: waiting } = await rig.subscribe('/waiting');
+  const { endpoint: quick } = await rig.subscribe('/quick');
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  const forOne = async ({ id }: { id: string }) => {
+    await rig.emit(walletEvent());
+    await sql`delete from tallyhook.pending_deliveries
+      where endpoint_id <> ${id.slice(3)} and due_at <= ${isoText(rig.clock.now())}`;
+  };
+  await forOne(waiting);
+  await sql`update tallyhook.pending_deliveries set due_at = ${isoText(rig.clock.now() + 500)}`;
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 0 });
+  rig.clock.advance(400);
+  await forOne(quick);
+  rig.clock.advance(100);
+  rig.receiver.requests.length = 0;
+  expect(await rig.webhooks.runOnce(rig.clock.now())).toMatchObject({ claimed: 2 });
+  await rig.webhooks.drain(5_000);
+  const paths = rig.receiver.requests.map(({ path }) => path);
+  expect(paths.toSorted()).toEqual(['/quick', '/waiting']);
 });

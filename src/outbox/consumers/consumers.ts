@@ -17,7 +17,7 @@ import type { Row } from '../../resources/resource.ts';
 import { parsePosition, REREAD_MS } from '../feed.ts';
 import {
   acknowledge,
-  hasNoLease,
+  isFree,
   lockConsumer,
   type Pulled,
   pullOnce,
@@ -175,15 +175,15 @@ async function pull(
 }
 
 /**
- * False while neither the feed nor the window can have an event for a worker, as one statement that
- * writes nothing. @throws Failure `not_found`
+ * False while the feed has nothing that was not read and the window has no free event, found by one
+ * statement that neither locks nor writes. @throws Failure `not_found`
  */
 async function mayPull(db: Db, id: string, now: Instant): Promise<boolean> {
   const rows = await db.single(
     ({ sql }) => sql<{ may: boolean }[]>`
       select c.read_to < (select f.last_seq from tallyhook.feed f where f.name = 'events')
         or exists (select from tallyhook.consumed_events w where w.consumer_id = c.id
-          and ${hasNoLease({ sql }, now)}) as may
+          and ${isFree({ sql }, id, now)}) as may
       from tallyhook.consumers c where c.id = ${id}`,
   );
   if (!rows[0]) throw new Failure('not_found');

@@ -87,14 +87,9 @@ async function dropPruned({ sql }: Tx, id: string, first: bigint): Promise<void>
     where id = ${id} and exists (select from pruned)`;
 }
 
-/** Of an event `w` of the window: no worker has it. */
-export function hasNoLease({ sql }: Pick<Tx, 'sql'>, now: Instant) {
-  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)})`;
-}
-
-/** Of an event `w` of the window: no worker has it, or another one of its subject. */
-function isFree({ sql }: Pick<Tx, 'sql'>, id: string, now: Instant) {
-  return sql`${hasNoLease({ sql }, now)} and w.subject not in (
+/** Of an event `w` of the window: no worker has it or another one of its subject. */
+export function isFree({ sql }: Pick<Tx, 'sql'>, id: string, now: Instant) {
+  return sql`(w.lease_until is null or w.lease_until <= ${isoText(now)}) and w.subject not in (
     select b.subject from tallyhook.consumed_events b
     where b.consumer_id = ${id} and b.lease_until > ${isoText(now)})`;
 }

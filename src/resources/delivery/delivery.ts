@@ -3,6 +3,7 @@ import { PROXY_FAULTS, TLS_FAULTS } from '../faults.ts';
 import {
   count,
   digits,
+  flag,
   id,
   instant,
   json,
@@ -38,6 +39,7 @@ export const delivery = resource(
     state: oneOf(DELIVERY_STATES, 'held: until its endpoint is enabled'),
     due_at: nullable(instant('Time of the next attempt while pending')),
     attempts: count(),
+    failing: flag('It waits, pending or held, and its last attempt failed'),
     last_status: nullable(count('HTTP status of the last attempt', { title: 'Last answer' })),
     last_error: nullable(text('Why the last attempt has no whole response; only for its owner')),
     created_at: instant(undefined, { title: 'Event of' }),

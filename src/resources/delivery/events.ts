@@ -465,7 +465,5 @@ export function patternsOf(type: string): [type: string, group: string, all: str
 
 /** True for an event type, `group.*` of a known group, or `*`. */
 export function isEventPattern(pattern: string): boolean {
-  if (pattern === '*' || Object.hasOwn(EVENTS, pattern)) return true;
-  const group = /^([a-z]+\.)\*$/.exec(pattern)?.[1];
-  return group !== undefined && EVENT_TYPES.some((type) => type.startsWith(group));
+  return EVENT_TYPES.some((type) => patternsOf(type).includes(pattern));
 }

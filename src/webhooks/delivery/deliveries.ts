@@ -158,14 +158,15 @@ function shown({ sql }: Queryable) {
   return sql`'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id,
     'evt_' || d.event_id as event_id, d.event_type, e.subject, e.subject_seq, d.state, d.due_at,
     d.attempts, d.created_at, d.finished_at, coalesce(l.status, d.status) as last_status,
-    l.error as last_error`;
+    l.error as last_error,
+    d.state in ('pending', 'held') and coalesce(l.result <> 'delivered', false) as failing`;
 }
 
 /** The event `e` and the last logged attempt `l` of the rows `d`. */
 function joined({ sql }: Queryable) {
   return sql`left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
     left join lateral (
-      select a.status, a.error from tallyhook.attempts a
+      select a.status, a.error, a.result from tallyhook.attempts a
       where a.delivery_id = d.id order by a.n desc, a.at desc limit 1) l on true`;
 }
 

@@ -10,7 +10,7 @@ import { inSpan } from '../../kernel/telemetry/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
 import type { Destination } from './destinations/destination.ts';
 import { type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
-import { rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
+import { rateAllowance, rateFreeAt, roundRobin, shareEvenly, total } from './limits.ts';
 import {
   type ActiveEndpoint,
   type Claims,
@@ -23,7 +23,7 @@ import {
 } from './queue.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
 import { NEVER, Rounds } from './rounds.ts';
-import { Sender } from './sender.ts';
+import { type Capacity, Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
   destinations: Destination;
@@ -46,7 +46,7 @@ const PULLED = 100;
 const RECOVERING_MAX = 10;
 /** Endpoints of a page of a round: a claim takes as long as its page, and others wait for it. */
 const PAGE_MAX = 100;
-/** Healthy endpoints, of which nothing is known to be due, that a claim tries for ready ones. */
+/** Healthy endpoints, of which nothing is known to be due, that a claim tries beside ready ones. */
 const PERHAPS_MAX = 100;
 /** Endpoints from which deliveries were claimed since are examined between rounds. */
 const SERVED_MS = 60_000;
@@ -58,6 +58,11 @@ interface Candidates {
   ready: readonly ActiveEndpoint[];
   /** Those that may have got a delivery since they were examined. */
   perhaps: readonly ActiveEndpoint[];
+}
+
+/** How many deliveries of an endpoint a claim takes. */
+interface Share extends Capacity {
+  endpoint: ActiveEndpoint;
 }
 
 interface Claim extends Claims {
@@ -78,6 +83,8 @@ export class Dispatcher {
   private lastExamined = '';
   /** The endpoints of the last pages, as they were examined last. */
   private readonly examined = new Map<string, ActiveEndpoint>();
+  /** Of recovering endpoints, after which due time what waits is still to be examined. */
+  private readonly pulledTo = new Map<string, { recoveredAt: Instant | null; after: Instant }>();
   /**
    * Ready endpoints without capacity in the last pass, and on the earlier pages of its round; empty
    * when the daemon itself had no capacity.
@@ -145,10 +152,10 @@ export class Dispatcher {
     const examined = roundRobin(served, this.lastExamined, EXAMINED_MAX).map(idOf);
     const failing = this.resultWriter.failing();
     const isSettled = ({ endpointId }: ActiveEndpoint) => !failing.has(endpointId);
-    const first = this.quotasOf(ready.filter(isSettled), capacity, this.lastServed, now);
-    const others = perhaps.filter(isSettled);
-    // Not beside those: they share the room of origins and pools.
-    const quotas = first.length > 0 ? first : this.quotasOf(others, capacity, this.lastTried, now);
+    const first = this.sharesOf(ready.filter(isSettled), capacity, this.lastServed);
+    // Of what those leave. A claim later they would wait for all that becomes ready meanwhile.
+    const others = this.sharesOf(perhaps.filter(isSettled), capacity, this.lastTried, first);
+    const quotas = [...first, ...others].map(({ endpoint, n }) => quotaOf(endpoint, n, now));
     const { after } = this.rounds;
     const claims = await db.single((q) =>
       claimDeliveries(q, {
@@ -160,9 +167,8 @@ export class Dispatcher {
         leaseUntil: now + settings.send.deadlineMs + settings.leaseMarginMs,
       }),
     );
-    const last = quotas.at(-1)?.endpoint.endpointId;
-    if (first.length > 0) this.lastServed = last ?? this.lastServed;
-    else this.lastTried = last ?? this.lastTried;
+    this.lastServed = first.at(-1)?.endpointId ?? this.lastServed;
+    this.lastTried = others.at(-1)?.endpointId ?? this.lastTried;
     if (!inRound) this.lastExamined = examined.at(-1) ?? '';
     const ofPage = new Set(examined);
     const isExamined = inRound
@@ -176,24 +182,28 @@ export class Dispatcher {
     return { ...claims, ready: nowReady, tried };
   }
 
-  /** @param cursor the last endpoint that had a quota */
-  private quotasOf(
+  /**
+   * @param cursor the last endpoint that had a share
+   * @param beside the shares of others in the same claim, which have a part of the capacity
+   */
+  private sharesOf(
     candidates: readonly ActiveEndpoint[],
     capacity: number,
     cursor: string,
-    now: Instant,
-  ): Quota[] {
-    const shares = this.sender.capacities(roundRobin(candidates, cursor, candidates.length));
-    const withCapacity = shares.filter(({ n }) => n > 0);
-    const chosen = roundRobin(withCapacity, cursor, capacity);
+    beside: readonly Share[] = [],
+  ): Share[] {
+    const left = Math.max(0, capacity - total(beside));
+    const inTurn = roundRobin(candidates, cursor, candidates.length);
+    const withCapacity = this.sender.capacities(inTurn, beside).filter(({ n }) => n > 0);
+    const chosen = roundRobin(withCapacity, cursor, left);
     const each = shareEvenly(
       chosen.map(({ n }) => n),
-      capacity,
+      left,
     );
     const byId = new Map(candidates.map((endpoint) => [endpoint.endpointId, endpoint]));
-    return chosen.flatMap(({ endpointId }, i) => {
-      const endpoint = byId.get(endpointId);
-      return endpoint ? [quotaOf(endpoint, each[i] ?? 0, now)] : [];
+    return chosen.flatMap((share, i) => {
+      const endpoint = byId.get(share.endpointId);
+      return endpoint ? [{ ...share, n: each[i] ?? 0, endpoint }] : [];
     });
   }
 
@@ -255,9 +265,19 @@ export class Dispatcher {
       return recoveredAt !== null && state === 'enabled' && (firstDueAt ?? NEVER) > now;
     });
     const some = recovering.slice(0, RECOVERING_MAX);
-    for (const endpoint of some)
-      await this.deps.db.begin((tx) => pullForward(tx, endpoint, now, PULLED));
+    for (const endpoint of some) await this.pullForwardOne(endpoint, now);
     return some.length;
+  }
+
+  private async pullForwardOne(endpoint: ActiveEndpoint, now: Instant): Promise<void> {
+    const { endpointId, recoveredAt } = endpoint;
+    const known = this.pulledTo.get(endpointId);
+    const from = known?.recoveredAt === recoveredAt ? known.after : now;
+    const after = await this.deps.db.begin((tx) =>
+      pullForward(tx, endpoint, { now, after: from, limit: PULLED }),
+    );
+    if (after === null) this.pulledTo.delete(endpointId);
+    else this.pulledTo.set(endpointId, { recoveredAt, after });
   }
 
   private hasCapacityFor(endpoints: readonly ActiveEndpoint[]): boolean {

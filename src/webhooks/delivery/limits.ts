@@ -52,25 +52,33 @@ export function roundRobin<T extends { endpointId: string }>(
 /**
  * The items with `n` reduced so that those of a group have no more in all than its room.
  * @param roomOf the room of the group of this item
+ * @param beside what has a part of the rooms already
  */
 export function shareByGroup<T extends { n: number }>(
   items: readonly T[],
   groupOf: (item: T) => string,
   roomOf: (item: T) => number,
+  beside: readonly T[] = [],
 ): T[] {
   const shares = new Map<T, number>();
-  for (const group of Map.groupBy(items, groupOf).values()) {
+  const taken = Map.groupBy(beside, groupOf);
+  for (const [name, group] of Map.groupBy(items, groupOf)) {
     const capacities = group.map(({ n }) => n);
-    const each = shareEvenly(capacities, group[0] ? roomOf(group[0]) : 0);
+    const room = group[0] ? roomOf(group[0]) : 0;
+    const each = shareEvenly(capacities, room - total(taken.get(name) ?? []));
     for (const [i, item] of group.entries()) shares.set(item, each[i] ?? 0);
   }
   return items.map((item) => ({ ...item, n: shares.get(item) ?? 0 }));
 }
 
-/** Divides `total` evenly over endpoints that take up to `capacities` each. */
-export function shareEvenly(capacities: readonly number[], total: number): number[] {
+export function total(items: readonly { n: number }[]): number {
+  return items.reduce((sum, { n }) => sum + n, 0);
+}
+
+/** Divides `room` evenly over endpoints that take up to `capacities` each. */
+export function shareEvenly(capacities: readonly number[], room: number): number[] {
   const shares = capacities.map(() => 0);
-  let left = total;
+  let left = room;
   for (let open = capacities.length; left > 0 && open > 0; ) {
     const each = Math.max(1, Math.floor(left / open));
     open = 0;

@@ -23,6 +23,14 @@ interface ReadyEndpoint {
   consecutiveFailures: number;
 }
 
+/** How many deliveries of an endpoint may be claimed, and the slots that they use. */
+export interface Capacity {
+  endpointId: string;
+  n: number;
+  origin: string;
+  pool: Pool;
+}
+
 /** The claimed deliveries of one endpoint in this daemon. */
 interface EndpointQueue {
   fresh: Job[];
@@ -83,8 +91,9 @@ export class Sender {
   /**
    * How many deliveries of each endpoint may be claimed. What waits for slow slots or for an origin
    * that has none is not claimed, because it would take the room of other endpoints.
+   * @param beside what the same claim takes of other endpoints
    */
-  capacities(endpoints: readonly ReadyEndpoint[]) {
+  capacities(endpoints: readonly ReadyEndpoint[], beside: readonly Capacity[] = []): Capacity[] {
     const capacities = endpoints.map((endpoint) => {
       const { endpointId, url, consecutiveFailures } = endpoint;
       const queue = this.queues.get(endpointId);
@@ -95,7 +104,7 @@ export class Sender {
       const n = queue ? this.capacityOf(queue, endpoint) : 1;
       return { endpointId, n, origin, pool };
     });
-    return this.slots.limit(capacities);
+    return this.slots.limit(capacities, beside);
   }
 
   private capacityOf(queue: EndpointQueue, endpoint: ReadyEndpoint): number {
@@ -356,16 +365,18 @@ class Slots {
   }
 
   /** The capacities for claims, limited to the room of each origin and to the free slow slots. */
-  limit<T extends { n: number; origin: string; pool: Pool }>(capacities: readonly T[]): T[] {
+  limit(capacities: readonly Capacity[], beside: readonly Capacity[]): Capacity[] {
     const ofOrigins = shareByGroup(
       capacities,
       ({ pool, origin }) => `${pool} ${origin}`,
       ({ pool, origin }) => this.roomOf(origin, pool),
+      beside,
     );
     return shareByGroup(
       ofOrigins,
       ({ pool }) => pool,
       ({ pool }) => (pool === 'slow' ? this.free(pool) : Number.POSITIVE_INFINITY),
+      beside,
     );
   }
 

@@ -85,9 +85,8 @@ function subjectText(subject: string): string {
 }
 
 /** One that waits for its retry after a failure is failing. */
-export function stateOf({ state, last_status: status, last_error: error }: Delivery): string {
-  const hasFailed = error !== null || (status !== null && (status < 200 || status > 299));
-  return state === 'pending' && hasFailed ? 'failing' : state;
+export function stateOf({ state, failing }: Delivery): string {
+  return state === 'pending' && failing ? 'failing' : state;
 }
 
 /** What the receiver answered last, or why it did not. */

@@ -79,8 +79,8 @@ function Loaded({
   <//>`;
 }
 
-function adviceOf({ state, attempts }: Detail): string {
-  if (state === 'pending') return attempts > 0 ? 'The last attempt failed.' : 'It is due.';
+function adviceOf({ state, failing }: Detail): string {
+  if (state === 'pending') return failing ? 'The last attempt failed.' : 'It is due.';
   if (state === 'held') return 'Its endpoint is disabled. Enable the endpoint to release it.';
   if (state === 'exhausted')
     return 'Every attempt failed. Mend the receiver, then retry it; or give it up.';

@@ -145,16 +145,14 @@ function healthFacts({ health, state, state_at: at }: Endpoint): [string, unknow
 
 /** What its receiver answered last when it failed, and how the last day went. */
 function lastFacts(rows: readonly Delivery[], figures: Figures | undefined): [string, unknown][] {
-  const failed = rows.find(({ last_error: error, last_status: status, state }) => {
-    return state !== 'delivered' && (error !== null || status !== null);
-  });
+  const failed = rows.find(({ failing, state }) => failing || state === 'exhausted');
   const day = figures?.total;
   return [
     [
       'Last failure',
       failed &&
         html`<a href=${`/deliveries/${failed.id}`}>
-          ${answerOf(failed)}
+          ${answerOf(failed) ?? 'no answer'}
         </a>`,
     ],
     [
@@ -201,8 +199,7 @@ const MARKS: Record<string, string> = { delivered: 'good', exhausted: 'bad' };
 /** The latest deliveries as marks, the newest on the right. */
 function Strip({ rows }: { rows: readonly Delivery[] }) {
   if (rows.length === 0) return null;
-  const markOf = ({ state, attempts }: Delivery) =>
-    MARKS[state] ?? (attempts > 0 && state !== 'cancelled' ? 'warn' : 'none');
+  const markOf = ({ state, failing }: Delivery) => MARKS[state] ?? (failing ? 'warn' : 'none');
   const count = (mark: string) => rows.filter((row) => markOf(row) === mark).length;
   const text = `Of the latest ${rows.length}: ${count('good')} delivered, ${count('warn')} to be
     tried again, ${count('bad')} given up`;

@@ -9,7 +9,7 @@ import type { Endpoint } from './health.ts';
 /** What orders need to know of a delivery. */
 interface Owed {
   id: string;
-  attempts: number;
+  failing: boolean;
 }
 
 const COUNTED_MAX = 500;
@@ -61,7 +61,7 @@ export function HeldCard({
 /** Retries what failed, or gives up what failed for good, one delivery after the other. */
 export function FailedOrders({ endpoint, done }: { endpoint: Endpoint; done: () => void }) {
   const exhausted = useCount(endpoint.id, 'exhausted').rows;
-  const pending = useCount(endpoint.id, 'pending').rows.filter(({ attempts }) => attempts > 0);
+  const pending = useCount(endpoint.id, 'pending').rows.filter(({ failing }) => failing);
   const failed = [...exhausted, ...pending].toSorted((a, b) => a.id.localeCompare(b.id));
   return html`<p class="actions">
     ${
