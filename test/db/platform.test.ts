@@ -91,6 +91,12 @@ describe.each(['linux', 'darwin'] as const)('A lock of %s', (name) => {
   });
 });
 
+it('On macOS a server is not taken for a stopped one when lsof gives no answer', async () => {
+  const { serversIn } = platformOf('darwin', 'arm64');
+  const unanswered = serversIn(folder, Number.NaN);
+  await expect(unanswered).rejects.toMatchObject({ code: 'database_unavailable' });
+});
+
 interface Locked {
   version?: string;
   os?: string | string[];
