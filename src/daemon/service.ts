@@ -5,8 +5,8 @@
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db, Queryable } from '../db/connect.ts';
-import { holdFolder } from '../db/folder-lock.ts';
 import { findInstallationSetting, fixInstallationSetting } from '../db/leases.ts';
+import { platform } from '../db/platform.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Random } from '../kernel/random.ts';
@@ -49,7 +49,7 @@ export async function openService(
   }
   const directory = join(config.dataDir, 'sandbox');
   const world = await worldName(directory, deps.random);
-  const release = await holdFolder('sandbox', await realpath(directory));
+  const release = await platform.tryLock('sandbox', await realpath(directory));
   if (!release) {
     throw new Failure(
       'bad_setting',

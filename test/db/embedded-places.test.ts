@@ -3,10 +3,14 @@
  */
 import { chown, cp, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import postgres from 'postgres';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { findPackage } from '../../src/db/embedded/binaries.ts';
 import { openEmbedded } from '../../src/db/embedded/embedded.ts';
 import { findUser, obstacleToEnter, type ServerUser } from '../../src/db/embedded/process.ts';
+import { platformOf } from '../../src/db/platform.ts';
+import { must } from '../../src/kernel/errors.ts';
+import { until } from '../harness/until.ts';
 import {
   CHECKOUT,
   type DaemonOptions,
@@ -17,6 +21,7 @@ import {
   RUNS_AS_ROOT,
   refusalOf,
   removeFolders,
+  serverPid,
   startDaemon,
   temporaryFolder,
 } from './embedded-server.ts';
@@ -90,21 +95,64 @@ describe('The embedded server', () => {
   });
 
   it('of an ordinary user runs as that user, also when root restarts it', async () => {
-    const folder = await temporaryFolder();
-    const directory = join(folder, 'own', 'data');
-    const user = RUNS_AS_ROOT ? await findUser('nobody') : undefined;
-    await mkdir(dirname(directory), { mode: 0o777 });
-    const options = user ? await reachableFor(user, folder) : {};
-    if (user) await chown(dirname(directory), user.uid, user.gid);
+    const { directory, options } = await folderOfOrdinaryUser();
     expect((await openedBy(startDaemon(directory, options))).how).toBe('created');
     const owner = (await stat(join(directory, 'postgres'))).uid;
-    expect(owner).toBe(user?.uid ?? process.geteuid?.());
+    expect(owner).toBe(options.user?.uid ?? process.geteuid?.());
     const server = await open({ directory });
     expect(server.how).toBe('adopted');
     await server.stop();
     expect((await open({ directory })).how).toBe('restarted');
   });
+
+  it('is shared, adopted, and restarted after a kill, by the means of macOS as well', async () => {
+    const { directory, options } = await folderOfOrdinaryUser();
+    const data = join(directory, 'postgres');
+    const start = () => startDaemon(directory, { ...options, platform: 'darwin' });
+    const opened = await Promise.all([start(), start()].map(openedBy));
+    expect(opened.map(({ how }) => how).sort()).toEqual(['adopted', 'created']);
+    expect(await readdir(directory)).toContain('postgres.lock');
+
+    // A process that does not notice the end of its server, which cannot start again beside it.
+    const { url } = must(opened[0], 'server');
+    const limits = { statement_timeout: 60_000 };
+    const client = postgres(url, { max: 1, connection: limits, onnotice: () => {} });
+    const ended = expect(client.unsafe(ENDLESS)).rejects.toThrow();
+    const pid = await serverPid(directory);
+    await until(async () => (await query(url, BUSY)) || undefined);
+    for (const name of ['linux', 'darwin'] as const) {
+      const { serversIn } = platformOf(name, process.arch);
+      expect(await serversIn(data, pid), name).toEqual([pid]);
+      expect(await serversIn(data, process.pid), name).toEqual([]);
+      expect(await serversIn(directory, pid), name).toEqual([]);
+      expect(await serversIn(join(directory, 'none'), pid), name).toEqual([]);
+      expect((await serversIn(data)).length, name).toBeGreaterThan(2);
+    }
+    const file = join(data, 'postmaster.pid');
+    const text = await readFile(file, 'utf8');
+    process.kill(pid, 'SIGKILL');
+    await writeFile(file, text.replace(/^\d+/, String(process.pid)));
+    expect((await openedBy(start())).how).toBe('restarted');
+    await ended;
+    await client.end({ timeout: 0 });
+    expect((await open({ directory })).how).toBe('adopted');
+  });
 });
+
+const ENDLESS = 'do $$ begin loop end loop; end $$';
+const BUSY = `select true from pg_stat_activity
+  where state = 'active' and query like 'do %' and pid <> pg_backend_pid()`;
+
+/** A folder for data that only an ordinary user may write, and how a daemon runs as that user. */
+async function folderOfOrdinaryUser() {
+  const folder = await temporaryFolder();
+  const directory = join(folder, 'own', 'data');
+  const user = RUNS_AS_ROOT ? await findUser('nobody') : undefined;
+  await mkdir(dirname(directory), { mode: 0o777 });
+  const options: DaemonOptions = user ? await reachableFor(user, folder) : {};
+  if (user) await chown(dirname(directory), user.uid, user.gid);
+  return { directory, options };
+}
 
 /** For a user who cannot enter this checkout: a copy of what the server needs. */
 async function reachableFor(user: ServerUser, folder: string): Promise<DaemonOptions> {

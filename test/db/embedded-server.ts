@@ -11,6 +11,7 @@ import {
   openEmbedded,
 } from '../../src/db/embedded/embedded.ts';
 import type { ServerUser } from '../../src/db/embedded/process.ts';
+import { platform as installed } from '../../src/db/platform.ts';
 
 export const RUNS_AS_ROOT = process.geteuid?.() === 0;
 export const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
@@ -68,6 +69,8 @@ export interface DaemonOptions {
   user?: ServerUser;
   node?: string;
   checkout?: string;
+  /** The one that it takes this machine for. */
+  platform?: NodeJS.Platform;
 }
 
 /**
@@ -76,10 +79,16 @@ export interface DaemonOptions {
  */
 export function startDaemon(directory: string, options: DaemonOptions = {}): ChildProcess {
   const { env = {}, user, node = process.execPath, checkout = CHECKOUT } = options;
+  const { platform = process.platform } = options;
   const module = JSON.stringify(join(checkout, 'src/db/embedded/embedded.ts'));
+  const opened = {
+    directory,
+    binariesFrom: join(checkout, 'node_modules', installed.postgresPackage),
+  };
   const script = `
+    Object.defineProperty(process, 'platform', { value: '${platform}' });
     const { openEmbedded } = await import(${module});
-    const { url, how, notes } = await openEmbedded({ directory: ${JSON.stringify(directory)} });
+    const { url, how, notes } = await openEmbedded(${JSON.stringify(opened)});
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
     console.log(JSON.stringify({ url, how, notes }));
     setInterval(() => {}, 1000);`;

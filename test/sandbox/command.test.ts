@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
 import { runSandbox, type SandboxCommand } from '../../src/cli/demo/sandbox.ts';
-import { holdFolder } from '../../src/db/folder-lock.ts';
+import { platform } from '../../src/db/platform.ts';
 import { must } from '../../src/kernel/errors.ts';
 import { useFolder } from '../harness/folder.ts';
 import { listen } from '../harness/listen.ts';
@@ -128,7 +128,7 @@ it('A taken port, an unusable folder or a folder in use is refused in one line',
   const used = mkdtempSync(join(folder, 'used-'));
   const held = join(used, 'sandbox');
   mkdirSync(held);
-  const release = must(await holdFolder('sandbox', realpathSync(held)), 'lock');
+  const release = must(await platform.tryLock('sandbox', realpathSync(held)), 'lock');
   await expect(run({ dataDir: used })).rejects.toMatchObject(refused('another sandbox runs in'));
   await release();
 });

@@ -79,6 +79,13 @@ const IN_SRC: Ban[] = [
     use: 'an error that main.ts turns into an exit code',
   },
   {
+    what: 'the operating system',
+    within: ['code', 'texts'],
+    patterns: [/\bprocess\??\.platform\b|\/proc\b/g],
+    except: ['src/db/platform.ts'],
+    use: 'the platform of db/platform.ts',
+  },
+  {
     what: 'a switch for tests',
     within: ['code', 'texts'],
     patterns: [/__test__|\bNODE_ENV\b/g],

@@ -207,6 +207,7 @@ const code = banned(RULE, {
   "fetch('https://example.test');": ['fetch', 'undici, or an argument with its own name'],
   'console.error(1);': ['console', 'the log, or kernel/telemetry/log.ts'],
   'process.exit(1);': ['process.exit', 'an error that main.ts turns into an exit code'],
+  "readdir('/proc');": ['the operating system', 'the platform of db/platform.ts'],
   'const __test__ = 1;': ['a switch for tests', 'an argument'],
   '// @ts-ignore': ['a silenced compiler', 'types that hold'],
   'await sql.reserve();': ['sql.reserve', 'a transaction'],

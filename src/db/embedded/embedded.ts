@@ -14,9 +14,9 @@ import { Failure } from '../../kernel/errors.ts';
 import { type Random, systemRandom } from '../../kernel/random.ts';
 import type { Log } from '../../kernel/telemetry/log.ts';
 import { financeSteps, READER, runSteps } from '../access/setup.ts';
-import { withFolderLock } from '../folder-lock.ts';
 import { findPackage, type PostgresPackage, usableBinaries } from './binaries.ts';
 import { createCluster, SUPERUSER } from './cluster.ts';
+import { withFolderLock } from './folder-lock.ts';
 import {
   chooseUser,
   dataFolder,

@@ -15,6 +15,7 @@ import { chmod, mkdir, mkdtemp, open, readFile, rename, stat, writeFile } from '
 import { join } from 'node:path';
 import { Failure } from '../../kernel/errors.ts';
 import type { Random } from '../../kernel/random.ts';
+import { type Platform, platform } from '../platform.ts';
 import { findUser, obstacleToEnter, type ServerUser } from './process.ts';
 
 /** Default folder for homes that the server's user cannot reach in `directory`. */
@@ -70,10 +71,13 @@ export async function readDataMajor(home: Home): Promise<string | undefined> {
 
 /**
  * The user to run the server as; undefined for the user of this process. Root uses the owner of the
- * data, else `postgres`, else `nobody`.
+ * data, else `postgres`, else `nobody`, where the platform lets it.
  * @throws Failure `bad_setting` when the data belong to another user, or no such user exists
  */
-export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
+export async function chooseUser(
+  home: Home,
+  on: Platform = platform,
+): Promise<ServerUser | undefined> {
   const data = dataFolder(home);
   const owner = await stat(data).catch(() => undefined);
   if (!runningAsRoot()) {
@@ -82,6 +86,12 @@ export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
       throw new Failure('bad_setting', `${data} belongs to ${name}; start Tallyhook as that user`);
     }
     return undefined;
+  }
+  if (!on.switchesUser) {
+    throw new Failure(
+      'bad_setting',
+      'Postgres refuses to run as root; start Tallyhook as an ordinary user, or set DATABASE_URL',
+    );
   }
   if (owner && owner.uid === 0) {
     throw new Failure(

@@ -7,20 +7,12 @@
  * in the folder, and is never removed: Postgres detects orphaned backends by it.
  */
 import { spawn } from 'node:child_process';
-import {
-  open,
-  readdir,
-  readFile,
-  readlink,
-  realpath,
-  rename,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { open, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { platform } from '../platform.ts';
 import { readOrUndefined } from './folders.ts';
 import { identity, oneLine, type ServerUser } from './process.ts';
 
@@ -55,25 +47,7 @@ export async function findPostmaster(data: string): Promise<Postmaster | undefin
 /** True for a running Postgres process of that data folder. */
 export async function isServerProcess(pid: number, data: string): Promise<boolean> {
   if (!Number.isSafeInteger(pid) || pid < 1) return false;
-  try {
-    const name = await readFile(`/proc/${pid}/comm`, 'utf8');
-    return name.trim() === 'postgres' && (await worksIn(pid, await realpath(data)));
-  } catch {
-    return false;
-  }
-}
-
-async function worksIn(pid: number, folder: string): Promise<boolean> {
-  try {
-    // A zombie has no working folder.
-    return (await readlink(`/proc/${pid}/cwd`)) === folder;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
-  }
-  // In a container, root may not read the working folder of another user's process.
-  const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-  const folderArg = args[args.indexOf('-D') + 1];
-  return folderArg !== undefined && (await realpath(folderArg)) === folder;
+  return (await platform.serversIn(data, pid)).length > 0;
 }
 
 /**
@@ -248,10 +222,7 @@ async function disownForeignPid(data: string): Promise<void> {
  * Call it only when Postgres reported them and no server runs.
  */
 async function endOrphans(data: string): Promise<void> {
-  for (const name of await readdir('/proc')) {
-    const pid = Number(name);
-    if (await isServerProcess(pid, data)) signalTo(pid, 'SIGQUIT');
-  }
+  for (const pid of await platform.serversIn(data)) signalTo(pid, 'SIGQUIT');
 }
 
 /** The port of the last start, which other daemons may still use; 0 if none. */
