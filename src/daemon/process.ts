@@ -8,6 +8,7 @@ import { printLine } from '../kernel/telemetry/log.ts';
 import { ROLES } from '../resources/admin/status.ts';
 import { startTracing } from './config/tracing.ts';
 import type { RunningDaemon } from './lifecycle.ts';
+import { onStopSignals } from './stop-signals.ts';
 
 const NODE_MAJOR = 24;
 
@@ -67,13 +68,6 @@ function printBanner(daemon: RunningDaemon): void {
   lines.push(...notes.map((note) => `  note      ${note}`));
   if (adminKey) lines.push(`  admin key ${adminKey} (shown only once; store it)`);
   printLine(lines.join('\n'));
-}
-
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
-
-/** Calls `handle` at each signal that stops a daemon. */
-export function onStopSignals(handle: () => void): void {
-  for (const signal of STOP_SIGNALS) process.on(signal, handle);
 }
 
 /**

@@ -20,7 +20,7 @@ import {
 import { makeOutbox } from '../../outbox/outbox.ts';
 import { makeEncryption, makeWebhooks } from '../../webhooks/webhooks.ts';
 import { startTracing } from '../config/tracing.ts';
-import { onStopSignals, untilStopped } from '../process.ts';
+import { untilStopped } from '../process.ts';
 import { makeSchedule, type Worker } from '../workers/schedule.ts';
 import { makeWakeUps } from '../workers/wake-up.ts';
 import type { Daemons, FromDelivery, Start, ToDelivery } from './messages.ts';
@@ -31,7 +31,6 @@ export function runDelivery(): Promise<number> {
     printLine('a daemon starts this process; set TALLYHOOK_ROLES=delivery and run npm start');
     return Promise.resolve(1);
   }
-  onStopSignals(() => {});
   const abandoned = new Promise<number>((resolve) => {
     process.once('disconnect', () => resolve(1));
   });
