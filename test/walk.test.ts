@@ -1,9 +1,10 @@
-/** src/README.md leads to the code: the files that it names exist and hold what it says. */
-import { existsSync, readFileSync } from 'node:fs';
+/** The documents lead to the code: files that they name exist, and hold what src/README.md says. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-const SRC = join(import.meta.dirname, '../src');
+const ROOT = join(import.meta.dirname, '..');
+const SRC = join(ROOT, 'src');
 const README = readFileSync(join(SRC, 'README.md'), 'utf8');
 
 /** The answer to each question is in the file, at the text that fits the pattern. */
@@ -17,10 +18,14 @@ const QUESTIONS: [question: string, file: string, answer: RegExp][] = [
   ['What guards `entries`?', '../drizzle/0001_guards.sql', /trigger \w+\s.*entries/],
   ['Which states may follow `sending`?', 'operations/operation.ts', /sending: \[/],
   ['How does a caller choose to wait?', 'gateway/http.ts', /respond-async/],
+  ['How is a delivery claimed?', 'webhooks/delivery/queue.ts', /tallyhook\.claim_deliveries/],
   ['When is a delivery retried?', 'webhooks/delivery/attempt-result.ts', /retryAfter/],
   ['What does a setting mean?', '../config/default.yaml', /quiescence_ms/],
   ['Who reads which table?', '../test/tidy/tables.ts', /MAY_READ/],
 ];
+
+/** Files and folders of the repository, named from its root. */
+const PLACES = /(?<![\w./-])(?:src|test|drizzle|library|config)\/[\w./-]*\w/g;
 
 describe('src/README.md', () => {
   it('names only files and folders that exist', () => {
@@ -34,6 +39,18 @@ describe('src/README.md', () => {
     expect(README).toContain(`\`${file}\``);
     expect(readFileSync(join(SRC, file), 'utf8')).toMatch(answer);
   });
+});
+
+it('Every other document names only files and folders that exist', () => {
+  const named = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT })
+    .filter((document) => document !== 'CHANGELOG.md')
+    .flatMap((document) => {
+      const text = readFileSync(join(ROOT, document), 'utf8');
+      const paths = text.matchAll(PLACES);
+      return [...paths].map(([path]) => ({ document, path }));
+    });
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter(({ path }) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 /** A sub-folder may be named alone, in the row of its folder. */

@@ -70,7 +70,12 @@ it('Programs of the last release work with every migration since', async () => {
   const then = await readMigrations(join(import.meta.dirname, FOLDERS.at(-1) ?? '', 'drizzle'));
   const newest = Math.max(...then.map(({ idx }) => idx));
   const others = (await readMigrations()).filter(({ compatibleFrom: from }) => from > newest);
-  expect(others.map(({ tag }) => tag)).toEqual([]);
+  const why =
+    'without a first line `-- compatible from` a migration of that release: CONTRIBUTING.md';
+  expect(
+    others.map(({ tag }) => tag),
+    why,
+  ).toEqual([]);
 });
 
 describe.each([PRESENT, ...FOLDERS.map((folder) => basename(folder))])(

@@ -100,7 +100,8 @@ describe('The schema', () => {
     const last = String(journal.entries.at(-1).idx).padStart(4, '0');
     const name = `${last}_snapshot.json`;
     // Only the last one is compared with, so that those before it are deleted.
-    expect(globSync('*_snapshot.json', { cwd: REMEMBERED })).toEqual([name]);
+    const kept = globSync('*_snapshot.json', { cwd: REMEMBERED });
+    expect(kept, 'keep the newest of drizzle/meta, and delete those before it').toEqual([name]);
     const path = join(REMEMBERED, name);
     const { id, prevId } = JSON.parse(readFileSync(path, 'utf8'));
     const now = generateDrizzleJson(tables, prevId, ['tallyhook']);
