@@ -8,6 +8,10 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
+if (process.argv.length > 2) {
+  process.stdout.write('a start has no arguments; docs/settings.md lists its settings\n');
+  process.exit(1);
+}
 // Halves the start time; has no effect where the folder cannot be written.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compile'));
 const { runDaemon } = await import('./daemon/daemon.ts');

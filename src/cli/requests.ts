@@ -81,6 +81,8 @@ async function createReport(
   options: Remote & PeriodOptions & { format: ReportFormat; out?: string; bom: boolean },
 ): Promise<number> {
   const { period, from, to, format, out, bom } = options;
+  if (!(period || (from && to)))
+    throw new Failure('bad_setting', 'name the time: --period 2026-11, or --from and --to');
   const { isText, extension } = FORMATS[format];
   if (!isText && !out)
     throw new Failure('bad_setting', `${format} needs a file: --out report.${extension}`);

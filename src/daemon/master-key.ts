@@ -76,7 +76,8 @@ function refusalOf(canaries: readonly string[], current: Encryption): string {
   const wrong = canaries.some((canary) => isReadable(current, canary)) ? '_OLD' : '';
   return (
     `MASTER_KEY${wrong} is not the key that encrypted the secrets of this database; set it to ` +
-    'that key, or if it is lost run npx tallyhook rotate-master-key --lost'
+    'that key (to replace it, to the new key, and MASTER_KEY_OLD to that one), or if it is lost ' +
+    'run npx tallyhook rotate-master-key --lost'
   );
 }
 

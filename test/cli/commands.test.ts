@@ -240,3 +240,9 @@ it('tallyhook report prints the CSV of a month, with and without the mark of UTF
   expect(out).toContain('\r\nreport,from,2025-12-31T15:00:00.000Z,');
   expect((await run(...csv, '--no-bom')).out.slice(0, 8)).toBe('section,');
 });
+
+it('tallyhook report without a period says how to name one', async () => {
+  const line = 'name the time: --period 2026-11, or --from and --to\n';
+  expect(await run('report')).toMatchObject({ code: 1, err: line });
+  expect(await run('report', '--from', '2026-01')).toMatchObject({ code: 1, err: line });
+});

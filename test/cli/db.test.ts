@@ -46,7 +46,7 @@ async function programs(version: number): Promise<string> {
 [ "$1" = --version ] && echo "pg_dump (PostgreSQL) ${version}.1" && exit
 for last; do :; done
 case $0 in *pg_dump) echo "$PGPASSWORD $*" > "$last" ;; *) echo "$PGPASSWORD $*" ;; esac
-[ "$last" != fail ]
+case $last in fail | *.fail.part) exit 1 ;; esac
 `;
   for (const name of ['psql', 'pg_dump'])
     await writeFile(join(path, name), script, { mode: 0o755 });
@@ -143,6 +143,19 @@ describe('tallyhook db dump', () => {
     expect(await readFile(out, 'utf8')).toBe(`${password} -Fc -d ${bare} -f ${out}.part\n`);
     expect((await stat(out)).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).not.toContain('shop.dump.part');
+  });
+
+  it('names the login that it needs when that of the daemon does not suffice', async () => {
+    const external = {
+      ...env,
+      DATABASE_URL: server.url,
+      MASTER_KEY: Buffer.alloc(32).toString('base64'),
+    };
+    const out = join(folder, 'shop.fail');
+    const dump = (more = {}) => runCommand({ ...external, ...more }, 'db', 'dump', '--out', out);
+    const line = 'Note: the login of the daemon may not read all tables; set DATABASE_OWNER_URL\n';
+    expect(await dump()).toEqual({ code: 1, text: line });
+    expect(await dump({ DATABASE_OWNER_URL: server.url })).toEqual({ code: 1, text: '' });
   });
 
   it('refuses a pg_dump that is older than the server and names the package to install', async () => {

@@ -44,7 +44,7 @@ describe('tallyhook service move', () => {
     const { code, text } = await move(moved(), 'reader', '--dry-run');
     expect(code, text).toBe(0);
     expect(text).toContain(`To   ${moved()}`);
-    expect(text).toContain('2 wallets compared, 0 unreadable');
+    expect(text).toContain('2 wallets compared, 0 unreadable; none differs\n');
     expect(text).toContain('The same ledger');
     const json = await move(moved(), 'reader', '--dry-run', '--json');
     expect(JSON.parse(json.text)).toMatchObject({ same: true, done: null, to: expect.any(String) });

@@ -92,6 +92,12 @@ describe('The logins that setup makes with a login that is no superuser', () => 
     await daemon.stop();
   });
 
+  it('suffice for a migrate that has nothing to do', async () => {
+    const env = environmentOf(printedUrl('DATABASE_URL='), world.sandbox.url);
+    const { code, out } = await run('src/cli/tallyhook.ts', ['migrate'], env);
+    expect([code, out]).toEqual([0, 'The database is up to date.\n']);
+  });
+
   it('do not compile plans, whoever connects with them', async () => {
     const rows = await world.database.owner.sql<{ settings: string[] }[]>`
       select setconfig as settings from pg_db_role_setting
@@ -194,6 +200,17 @@ describe('One line says what is wrong and what to do', () => {
     const line =
       'login tallyhook_daemon may not change the tables of Tallyhook; set DATABASE_OWNER_URL to ' +
       'a login that may, which npx tallyhook setup makes\n';
+    expect([code, out]).toEqual([1, line]);
+  });
+
+  it.each([
+    ['wrong', 'correct its name or password'],
+    ['no', 'its URL has no password: add it, or correct PGPASSWORD'],
+  ])('for a login with %s password', async (which, advice) => {
+    const url = new URL(printedUrl('DATABASE_OWNER_URL='));
+    url.password = which === 'no' ? '' : 'another';
+    const { code, out } = await run('src/cli/tallyhook.ts', ['setup', '--run', url.href]);
+    const line = `setup: login tallyhook_owner is refused by ${url.host}; ${advice}\n`;
     expect([code, out]).toEqual([1, line]);
   });
 

@@ -206,6 +206,10 @@ describe('An invalid configuration is refused with one line', () => {
       /did you mean reports\.reconciliation\.time_zone\?$/,
     ],
     ['http: { port: "80" }', /^http\.port is invalid: /],
+    [
+      'reports: { reconciliation: { cron: daily } }',
+      /^reports\.reconciliation\.cron is invalid: must be the five fields of cron, such as /,
+    ],
     ['http: 5', /^http is invalid: /],
     ['webhooks:', /^webhooks is invalid: /],
     ['webhooks: { proxy: ftp://p }', /^webhooks\.proxy is invalid: must be http:\/\/user/],

@@ -38,7 +38,7 @@ describe('The master key', () => {
     const { code, text } = await run({ MASTER_KEY: NEW }, 'start');
     expect(code).toBe(1);
     expect(text.trim().split('\n')).toEqual([expect.stringMatching(/^MASTER_KEY is not the key/)]);
-    expect(text).toContain('set it to that key');
+    expect(text).toContain('set it to that key (to replace it, to the new key, and MASTER_KEY_OLD');
     const doctor = await run({ MASTER_KEY: NEW }, 'doctor');
     expect(doctor.text).toMatch(/FAIL {2}master key: MASTER_KEY is not the key/);
   });

@@ -46,6 +46,12 @@ describe('a bad setting', () => {
   });
 });
 
+it('Arguments of a start, which has none, stop it with one line', async () => {
+  const child = startCommand({}, ['--port', '3'], { program: 'src/main.ts' });
+  const line = 'a start has no arguments; docs/settings.md lists its settings\n';
+  expect(await endOf(child)).toEqual({ code: 1, out: line, err: '' });
+});
+
 const payment = (over: object) => ({
   fromAddr: rig.world.ada,
   toAddr: rig.world.ben,

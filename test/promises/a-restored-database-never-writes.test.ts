@@ -169,6 +169,7 @@ describe('A copy that is started while the original has gone on', () => {
     expect(missing.text).not.toContain('Released');
     const { code, text } = await doctor('--keys-used', feed(), '--release', 'compared');
     expect(code, text).toBe(0);
+    expect(text).toContain('Released. What was queued becomes unknown and ends by evidence\n');
     expect(await reaches(queued, 'unknown')).toBe(true);
     const repeat = await app.give(world.ada, AFTER, keyed('after'));
     expect(codeOf(repeat)).toEqual([409, 'key_used_since_backup']);

@@ -41,7 +41,7 @@ export async function runPsql(args: string[], options: Login): Promise<number> {
 }
 
 export async function runDump(options: { out: string; json?: true }): Promise<number> {
-  return await withLogin({}, async (url) => {
+  return await withLogin({}, async (url, { config }) => {
     await requireVersion(url);
     const part = `${options.out}.part`;
     try {
@@ -57,6 +57,8 @@ export async function runDump(options: { out: string; json?: true }): Promise<nu
         ['-Fc', '-d', withoutPassword(url), '-f', part],
         url,
       );
+      if (code !== 0 && config.databaseUrl && !config.databaseOwnerUrl)
+        note('the login of the daemon may not read all tables; set DATABASE_OWNER_URL');
       if (code !== 0) return code;
       await rename(part, options.out);
     } finally {

@@ -89,7 +89,9 @@ export async function runMigrate(options: { dryRun?: true; json?: true }): Promi
   await reach({ variable, url }, 0);
   // Refuses a newer database before anything is written.
   const missing = await missingMigrations(url);
-  const tags = options.dryRun ? missing : await migrate(url);
+  // The login of the daemon may read that nothing is missing, and change nothing.
+  const isDone = missing.length === 0 && !config.databaseOwnerUrl;
+  const tags = options.dryRun || isDone ? missing : await migrate(url);
   const result = options.dryRun ? 'Would apply' : 'Applied';
   if (options.json) printLine(jsonText({ [options.dryRun ? 'missing' : 'applied']: tags }));
   else if (tags.length === 0) printLine('The database is up to date.');

@@ -36,17 +36,22 @@ export interface Comparison {
 
 export function comparisonLines({ wallets, tokens }: Comparison): string[] {
   return [
-    `${wallets.compared} wallets compared, ${wallets.unreadable} unreadable; different:`,
+    `${wallets.compared} wallets compared, ${wallets.unreadable} unreadable; ${found(wallets)}`,
     ...wallets.different.map(
       ({ addr, expected, shown, drift, openUp, openDown }) =>
         `  ${addr}  ledger ${expected}  service ${shown}  drift ${drift}` +
         `  open ${openUp} ${openDown}`,
     ),
-    `${tokens.compared} tokens compared, ${tokens.unreadable} contracts unreadable; different:`,
+    `${tokens.compared} tokens compared, ${tokens.unreadable} contracts unreadable; ` +
+      found(tokens),
     ...tokens.different.map(
       ({ contractId, tokenId, difference }) => `  ${contractId}/${tokenId}  ${difference}`,
     ),
   ];
+}
+
+function found({ different }: { different: readonly unknown[] }): string {
+  return different.length === 0 ? 'none differs' : 'different:';
 }
 
 /** As JSON. */

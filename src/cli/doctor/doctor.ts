@@ -108,8 +108,11 @@ async function checkWrites({ db }: Database): Promise<string> {
   if (!freeze) return 'allowed';
   const { cause, frozenAt, frozenBy, reason } = freeze;
   const since = `frozen since ${isoText(frozenAt)} by ${frozenBy}: ${reason}`;
-  const command = cause === 'restored' ? 'doctor --restored' : 'unfreeze --reason …';
-  throw new Failure('bad_setting', `${since}; npx tallyhook ${command} allows them again`);
+  const end =
+    cause === 'restored'
+      ? 'npx tallyhook doctor --restored compares, and says how to allow them again'
+      : 'npx tallyhook unfreeze --reason … allows them again';
+  throw new Failure('bad_setting', `${since}; ${end}`);
 }
 
 /** How long a daemon may take from its start until its process of webhooks is ready. */

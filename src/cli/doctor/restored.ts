@@ -142,7 +142,7 @@ function linesOf(listing: Listing, released: boolean, options: Options): string[
   else if (held)
     lines.push(
       'To allow writes: npx tallyhook doctor --restored --keys-used FILE --release "reason". ' +
-        queuedLine(options),
+        `${queuedLine(options)}${options.sendQueued ? '' : '; --send-queued sends it'}`,
     );
   return lines;
 }
@@ -150,7 +150,7 @@ function linesOf(listing: Listing, released: boolean, options: Options): string[
 function queuedLine({ sendQueued }: Options): string {
   return sendQueued
     ? 'What was queued is sent, unless the file names it'
-    : 'What was queued becomes unknown and ends by evidence; --send-queued sends it';
+    : 'What was queued becomes unknown and ends by evidence';
 }
 
 const GROUP_MAX = 1_000;

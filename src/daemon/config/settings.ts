@@ -165,7 +165,7 @@ const http = section({
     {
       name: 'TALLYHOOK_TRUSTED_PROXIES',
       read: listOf,
-      expected: 'ranges such as 10.0.0.0/8, separated by commas',
+      expected: 'ranges such as 10.0.0.0/8 or 10.0.0.5/32, separated by commas',
     },
   ),
   body_bytes_max: setting(bytes, 1_048_576, 'largest request body; a larger one is answered 413'),
@@ -525,7 +525,7 @@ const webhooks = section(
       {
         name: 'WEBHOOK_ALLOW_CIDRS',
         read: listOf,
-        expected: 'ranges such as 10.0.0.0/8, separated by commas',
+        expected: 'ranges such as 10.0.0.0/8 or 10.0.0.5/32, separated by commas',
       },
     ),
     allow_http: setting(
@@ -588,9 +588,14 @@ const reports = section({
     time_zone: setting(
       z.string().refine(isTimeZone, 'not a time zone'),
       'UTC',
-      'days begin and end in this zone, and reports show times in it, such as Europe/Berlin',
+      'days begin and end in this zone, such as Europe/Berlin; printed reports and workbooks ' +
+        'show times in it, CSV and JSON in UTC',
     ),
-    cron: setting(z.string().min(9), '5 0 * * *', 'when to check for due reports, in that zone'),
+    cron: setting(
+      z.string().min(9, 'must be the five fields of cron, such as "5 0 * * *"'),
+      '5 0 * * *',
+      'when to check for due reports, in that zone',
+    ),
   }),
   stale_after_ms: setting(
     ms,
@@ -791,12 +796,14 @@ export const VARIABLES: Record<string, KnownVariable> = {
   ADMIN_KEY: {
     kind: 'secret',
     description:
-      'a key with every scope; another value revokes the key of the former; without it one is ' +
-      'generated at the first start and printed once',
+      'a key with every scope: thk_ and at least 32 letters, digits, - or _ ' +
+      '(echo thk_$(openssl rand -hex 24)); another value revokes the key of the former; without ' +
+      'it one is generated at the first start and printed once',
   },
   MASTER_KEY: {
     kind: 'secret',
-    description: '32 bytes in base64; generated only with the embedded database',
+    description:
+      '32 bytes in base64 (openssl rand -base64 32); generated only with the embedded database',
   },
   MASTER_KEY_OLD: { kind: 'secret', description: 'the former key while MASTER_KEY replaces it' },
   OIDC_CLIENT_SECRET: {

@@ -92,6 +92,7 @@ export async function serverMajor(url: string): Promise<number> {
   }
 }
 
+const NO_PASSWORD = 'its URL has no password: add it, or correct PGPASSWORD';
 const POOLER = 'behind PgBouncer in transaction mode add ?pool_mode=transaction to the URL';
 const IGNORED = `a pooler ignores the settings of the session; ${POOLER}, else connect to Postgres`;
 
@@ -145,7 +146,7 @@ function lineOf({ variable, url, role }: Login, code: string): string | undefine
   const { host, user, database } = placeOf(settings);
   const refused = `login ${user} is refused by ${host}`;
   const lines: Record<string, string> = {
-    '28P01': `${refused}; correct its name or password`,
+    '28P01': `${refused}; ${settings.password ? 'correct its name or password' : NO_PASSWORD}`,
     '28000': `${refused}; correct its name, allow it in pg_hba.conf, or set another sslmode`,
     '3D000': `database ${database} does not exist at ${host}; create it or correct the name`,
     '42501':

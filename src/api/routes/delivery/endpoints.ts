@@ -67,7 +67,7 @@ const rotation = z.strictObject({
     .min(0)
     .max(2_592_000)
     .optional()
-    .openapi({ description: 'How long the present keys still sign; default: the setting' }),
+    .openapi({ description: 'How long the present keys still sign; default: a day' }),
 });
 
 const enabling = z
