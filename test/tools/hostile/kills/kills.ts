@@ -1,6 +1,7 @@
 /**
  * Two daemons under load while, again and again, one of their processes is killed and started again
- * at once, and Postgres restarts. Afterwards every event must be at each endpoint and in the feed.
+ * at once, and Postgres and the brokers restart. Afterwards every event must be at each endpoint
+ * and in the feed.
  */
 import { connect, type Db } from '../../../../src/db/connect.ts';
 import { after, monotonicMs } from '../../../../src/kernel/clock.ts';
@@ -11,12 +12,14 @@ import { seededRandom } from '../../../harness/seeded-random.ts';
 import { until } from '../../../harness/until.ts';
 import { startTraffic } from '../../soak/traffic.ts';
 import { outcomesOf } from '../../soak/verdict.ts';
-import { type Destination, openDestinations } from './destinations.ts';
+import { type Destination, openReceivers } from './destinations.ts';
 import {
+  type Come,
+  claimsOf,
   type Figures,
   figuresOf,
   type Kills,
-  missingOf,
+  type RecordedEvent,
   recordedEvents,
   TYPES,
 } from './figures.ts';
@@ -40,6 +43,8 @@ interface World {
   sandbox: Sandbox;
   /** Ways to restart Postgres, each used once. */
   restarts?: readonly (() => Promise<void>)[];
+  /** Beside the HTTP receivers; closed by the caller. Each is restarted once if it can be. */
+  brokers?: readonly Destination[];
 }
 
 /** Of an attempt; its claim ends `MARGIN_MS` later at the latest. */
@@ -65,17 +70,18 @@ export async function runKills(
   plan: KillPlan,
   say: (text: string) => void = () => {},
 ): Promise<Figures> {
-  const { url, sandbox } = world;
+  const { url, sandbox, restarts = [], brokers = [] } = world;
   const wallets = Array.from({ length: WALLETS }, (_, n) => `0x${String(n).padStart(40, 'd')}`);
   for (const addr of wallets) sandbox.control.setWallet(addr, { amt_token: PLENTY });
-  const destinations = await openDestinations(seededRandom(plan.seed + 2));
+  const receivers = await openReceivers(seededRandom(plan.seed + 2));
+  const destinations = [...receivers, ...brokers];
   const env = environmentOf(url, sandbox.url);
   const daemons = [new Restarted(env), new Restarted(env)];
   const apps = () => daemons.flatMap(({ app }) => app ?? []);
   const db = connect({ url, max: 2 });
   try {
     await until(async () => (apps().length === daemons.length ? true : undefined));
-    await subscribe(apps, destinations, wallets);
+    const endpointIds = await subscribe(apps, destinations, wallets);
     const feed = followFeed(apps);
     const applied = harvest(sandbox);
     const traffic = startTraffic({
@@ -88,14 +94,16 @@ export async function runKills(
       lost: 0,
     });
     say(`${plan.perS} writes/s; a kill every ${plan.everyMs} ms for ${plan.seconds} s`);
-    const disturbed = await disturb(daemons, plan, world.restarts ?? [], say);
+    const disturbed = await disturb(daemons, plan, { postgres: restarts, brokers }, say);
     const calmMs = monotonicMs();
     await traffic.stop();
     say('no more kills and writes; what is open ends');
     const ended = await until(async () => ((await isOpen(db)) ? undefined : true), WAITS);
     const recorded = await recordedEvents(db);
-    const isMissing = () => missingOf(recorded, { destinations, events: feed.events }).length > 0;
-    const came = await until(async () => (isMissing() ? undefined : true), WAITS);
+    const came = await until(
+      async () => ((await isPending(db, recorded)) ? undefined : true),
+      WAITS,
+    );
     const endedMs = monotonicMs();
     const events = await feed.stop();
     // The service applies what it accepted some seconds later.
@@ -106,13 +114,24 @@ export async function runKills(
     const outcomes =
       (await until(rightOutcomes)) ?? (await outcomesOf(db, traffic.writes, applied()));
     const { kills, crashesMs } = disturbed;
-    const leaseMs = ATTEMPT_MS + MARGIN_MS;
-    const run = { destinations, events, leaseMs, crashesMs };
+    const come = await Promise.all(
+      destinations.map(async (destination, n): Promise<Come> => {
+        const arrivals = await destination.arrivals();
+        return { destination, endpointId: endpointIds[n] ?? '', arrivals };
+      }),
+    );
+    const run = {
+      destinations: come,
+      events,
+      claims: await claimsOf(db),
+      leaseMs: ATTEMPT_MS + MARGIN_MS,
+      crashesMs,
+    };
     const { writes } = traffic;
     return {
       ...figuresOf(recorded, await recordedEvents(db), run),
       kills,
-      crashes: crashesMs.length,
+      restarts: { postgres: crashesMs.length, brokers: disturbed.brokers },
       writes: {
         sent: writes.length,
         answered: writes.filter(({ status }) => status === 200 || status === 202).length,
@@ -125,7 +144,7 @@ export async function runKills(
   } finally {
     await Promise.all(daemons.map((daemon) => daemon.stop()));
     await db.end();
-    for (const { close } of destinations) await close();
+    for (const { close } of receivers) await close();
   }
 }
 
@@ -194,12 +213,14 @@ interface Disturbed {
   kills: Kills;
   /** When Postgres went away, in milliseconds of `monotonicMs`. */
   crashesMs: number[];
+  /** Restarts of brokers. */
+  brokers: number;
 }
 
 async function disturb(
   daemons: readonly Restarted[],
   { seconds, killsMin = 0, everyMs, daemonEvery, seed }: KillPlan,
-  restarts: readonly (() => Promise<void>)[],
+  restarts: { postgres: readonly (() => Promise<void>)[]; brokers: readonly Destination[] },
   say: (text: string) => void,
 ): Promise<Disturbed> {
   const kills: Kills = { daemons: 0, senders: 0, none: 0 };
@@ -214,15 +235,23 @@ async function disturb(
     );
     kills[victim === undefined ? 'none' : isDaemon ? 'daemons' : 'senders'] += 1;
   }, everyMs);
-  const under = restarts.map((restart, at) => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    after(((at + 1) / (restarts.length + 1)) * seconds * 1000, () => {
-      crashesMs.push(monotonicMs());
-      say('Postgres restarts');
-      restart().then(resolve, reject);
-    });
-    return promise;
-  });
+  const restart = async (name: string, act: () => Promise<void>, share: number) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    after(share * seconds * 1000, resolve);
+    await promise;
+    if (name === 'Postgres') crashesMs.push(monotonicMs());
+    say(`${name} restarts`);
+    await act();
+  };
+  const brokers = restarts.brokers.filter((one) => one.restart !== undefined);
+  const under = Promise.all([
+    ...restarts.postgres.map((act, n, { length }) =>
+      restart('Postgres', act, (n + 1) / (length + 1)),
+    ),
+    ...brokers.map((one, n, { length }) =>
+      restart(one.name, async () => one.restart?.(), (n + 1) / (length + 1)),
+    ),
+  ]);
   const started = monotonicMs();
   const isOver = async () => {
     const isEnough = kills.daemons + kills.senders >= killsMin;
@@ -230,23 +259,29 @@ async function disturb(
   };
   await until(isOver, { deadlineMs: LONGER * seconds * 1000 });
   clearInterval(timer);
-  await Promise.all(under);
-  return { kills, crashesMs };
+  await under;
+  return { kills, crashesMs, brokers: brokers.length };
 }
 
+/** Answers the ids of the endpoints. */
 async function subscribe(
   apps: () => App[],
   destinations: readonly Destination[],
   wallets: readonly string[],
-): Promise<void> {
+): Promise<string[]> {
   const done = async (...request: Parameters<App['call']>) => {
     const answer = await apps()[0]?.call(...request);
     if (answer?.status !== 201) throw new Error(`answered ${answer?.status} ${answer?.text}`);
+    return answer.json;
   };
-  for (const { endpoint } of destinations)
-    await done('POST', '/api/endpoints', { ...endpoint, event_types: TYPES });
+  const endpointIds: string[] = [];
+  for (const { endpoint } of destinations) {
+    const made = await done('POST', '/api/endpoints', { ...endpoint, event_types: TYPES });
+    endpointIds.push(made.id);
+  }
   const refs = wallets.map((addr) => ({ kind: 'wallet', addr }));
   await done('POST', '/api/watches', refs);
+  return endpointIds;
 }
 
 /** A reader of the feed that keeps its cursor and asks whichever daemon lives. */
@@ -301,5 +336,13 @@ function harvest(sandbox: Sandbox) {
 async function isOpen(db: Db): Promise<boolean> {
   const rows = await db.sql`
     select from tallyhook.operations where state in ('queued', 'sending', 'unknown') limit 1`;
+  return rows.length > 0;
+}
+
+/** Whether a delivery of these events has not ended. */
+async function isPending(db: Db, events: readonly RecordedEvent[]): Promise<boolean> {
+  const rows = await db.sql`
+    select from tallyhook.pending_deliveries
+    where 'evt_' || event_id = any(${events.map(({ id }) => id)}) limit 1`;
   return rows.length > 0;
 }
