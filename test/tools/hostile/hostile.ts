@@ -2,8 +2,9 @@
  * `npm run hostile`: hostile receivers judge a sender of webhooks. Without options that is a whole
  * daemon of this repository on a new database, with healthy receivers beside the hostile ones and
  * apps that write. With `--serve` it is any other sender, which is given the URLs of the receivers
- * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms instead, and
- * with `--brokers` they deliver to brokers, too. It exits with 1 when a rule is broken. Everything shares the machine.
+ * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms instead; with
+ * `--brokers` they also deliver to brokers, which restart. It exits with 1 when a rule is broken.
+ * Everything shares the machine.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';

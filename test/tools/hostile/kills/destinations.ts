@@ -24,7 +24,7 @@ export interface Arrival {
 
 export interface Destination {
   name: string;
-  /** What `POST /api/endpoints` is given, beside the types. */
+  /** What `POST /api/endpoints` is given, beside what all have. */
   endpoint: { ordering: 'none' | 'subject' } & Record<string, unknown>;
   /** It stores one message of an id, however many come. */
   removesRepeats: boolean;
@@ -65,8 +65,6 @@ const BROKER_KINDS: readonly BrokerKind[] = [
   { name: 'RabbitMQ', start: startRabbitmq, removesRepeats: false, restarts: true },
   { name: 'SQS', start: startSqs, removesRepeats: true, restarts: false },
 ];
-/** While a broker starts nothing is delivered; the waits of the default would outlast a run. */
-const RETRY_SCHEDULE_S = Array.from({ length: 20 }, () => 5);
 
 /**
  * @param folder of what the brokers store
@@ -98,11 +96,7 @@ function brokerDestination(
   return {
     name,
     removesRepeats,
-    endpoint: {
-      ordering: 'subject',
-      destination: snakeOf(broker.destination),
-      retry_schedule: RETRY_SCHEDULE_S,
-    },
+    endpoint: { ordering: 'subject', destination: snakeOf(broker.destination) },
     async arrivals() {
       const stored = await broker.stored();
       return stored.map(({ id = '', body }) => {

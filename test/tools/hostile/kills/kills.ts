@@ -50,6 +50,8 @@ interface World {
 /** Of an attempt; its claim ends `MARGIN_MS` later at the latest. */
 const ATTEMPT_MS = 2_000;
 const MARGIN_MS = 15_000;
+/** The second wait of the common schedule would outlast a run. */
+const RETRY_SCHEDULE_S = Array.from({ length: 20 }, () => 5);
 /** A run may take so many times as long as planned. */
 const LONGER = 10;
 const WALLETS = 40;
@@ -274,9 +276,10 @@ async function subscribe(
     if (answer?.status !== 201) throw new Error(`answered ${answer?.status} ${answer?.text}`);
     return answer.json;
   };
+  const common = { event_types: TYPES, retry_schedule: RETRY_SCHEDULE_S };
   const endpointIds: string[] = [];
   for (const { endpoint } of destinations) {
-    const made = await done('POST', '/api/endpoints', { ...endpoint, event_types: TYPES });
+    const made = await done('POST', '/api/endpoints', { ...common, ...endpoint });
     endpointIds.push(made.id);
   }
   const refs = wallets.map((addr) => ({ kind: 'wallet', addr }));
