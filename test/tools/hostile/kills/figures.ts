@@ -188,21 +188,32 @@ function disorderedOf(
   });
 }
 
+type Fault = 'lost' | 'early' | 'excess' | 'changed' | 'disordered';
+
+/** What may not come to a destination: the heading of its column, and in words. */
+const FAULTS: Readonly<Record<Fault, [heading: string, fault: string]>> = {
+  lost: ['lost', 'events were lost'],
+  early: ['early', 'an event was sent again while its claim lasted'],
+  excess: ['too often', 'an event was stored more often than it may be'],
+  changed: ['changed', 'an attempt had another body'],
+  disordered: ['disordered', 'events came out of order where order was asked for'],
+};
+
 /** In words; empty for a good run. */
 export function killFaultsOf(figures: Figures): string[] {
-  const all = Object.values(figures.destinations);
-  const has = (what: 'lost' | 'early' | 'excess' | 'changed' | 'disordered') =>
-    all.some((one) => one[what].length > 0);
+  const at = Object.entries(figures.destinations).flatMap(([name, found]) =>
+    Object.entries(FAULTS).map(([fault, [, words]]): [string, boolean] => [
+      `${name}: ${words}`,
+      found[fault as Fault].length > 0,
+    ]),
+  );
   const faults: Record<string, boolean> = {
     'something is still open': figures.endedAfterS === undefined,
     'writes have a wrong outcome': figures.writes.wrong.length > 0,
     'writes were applied and not recorded': figures.unrecorded.length > 0,
-    'events were lost': has('lost') || figures.feed.lost.length > 0,
+    'the feed lost events': figures.feed.lost.length > 0,
     'the feed gave events twice': figures.feed.doubled.length > 0,
-    'an event was sent again while its claim lasted': has('early'),
-    'an event was stored more often than it may be': has('excess'),
-    'an attempt had another body': has('changed'),
-    'events came out of order where order was asked for': has('disordered'),
+    ...Object.fromEntries(at),
   };
   return Object.entries(faults).flatMap(([fault, is]) => (is ? [fault] : []));
 }
@@ -210,28 +221,34 @@ export function killFaultsOf(figures: Figures): string[] {
 export function killText(figures: Figures): string {
   const { kills, restarts, writes, endedAfterS = Number.NaN } = figures;
   const few = (all: readonly string[]) => [all.length, ...all.slice(0, 3)].join('  ');
-  const rows: [string, string | number][] = [
-    ['kills of processes that send', `${kills.senders}, ${kills.none} found none`],
-    ['kills of whole daemons', kills.daemons],
-    ['restarts of Postgres', restarts.postgres],
-    ['restarts of brokers', restarts.brokers],
-    ['writes', `${writes.sent}, ${writes.answered} answered in the end`],
-    ['  with a wrong outcome', few(writes.wrong)],
-    ['  left to people', writes.undecided],
-    ['  applied, not recorded', few(figures.unrecorded)],
-    ['events', figures.events],
-    ['  not in the feed', few(figures.feed.lost)],
-    ['  twice in the feed', few(figures.feed.doubled)],
-    ...Object.entries(figures.destinations).flatMap(([name, at]): [string, string | number][] => [
-      [`came to ${name}`, at.arrivals],
-      ['  events lost', few(at.lost)],
-      ['  of events accepted before', at.repeated],
-      ['  … before its claim had ended', few(at.early)],
-      ['  … more often than they may be', few(at.excess)],
-      ['  with another body', few(at.changed)],
-      ['  out of order where asked', few(at.disordered)],
+  const row = (what: string, value: string | number) => `${what.padEnd(38)} ${value}`;
+  return [
+    row('kills of processes that send', `${kills.senders}, ${kills.none} found none`),
+    row('kills of whole daemons', kills.daemons),
+    row('restarts of Postgres', restarts.postgres),
+    row('restarts of brokers', restarts.brokers),
+    row('writes', `${writes.sent}, ${writes.answered} answered in the end`),
+    row('  with a wrong outcome', few(writes.wrong)),
+    row('  left to people', writes.undecided),
+    row('  applied, not recorded', few(figures.unrecorded)),
+    row('events', figures.events),
+    row('  not in the feed', few(figures.feed.lost)),
+    row('  twice in the feed', few(figures.feed.doubled)),
+    row('all ended after the last kill', `${endedAfterS.toFixed(1)} s`),
+    ...tableOf(figures.destinations),
+  ].join('\n');
+}
+
+/** A line for each destination, and what is wrong there. */
+function tableOf(destinations: Figures['destinations']): string[] {
+  const line = (name: string, cells: readonly (string | number)[]) =>
+    name.padEnd(16) + cells.map((cell) => String(cell).padStart(11)).join('');
+  const faults = Object.entries(FAULTS) as [Fault, [heading: string, fault: string]][];
+  return [
+    line('destination', ['came', 'repeated', ...faults.map(([, [heading]]) => heading)]),
+    ...Object.entries(destinations).flatMap(([name, at]) => [
+      line(name, [at.arrivals, at.repeated, ...faults.map(([fault]) => at[fault].length)]),
+      ...faults.flatMap(([fault]) => at[fault].slice(0, 3).map((one) => `  ${fault}: ${one}`)),
     ]),
-    ['all ended after the last kill', `${endedAfterS.toFixed(1)} s`],
   ];
-  return rows.map(([what, value]) => `${what.padEnd(38)} ${value}`).join('\n');
 }
