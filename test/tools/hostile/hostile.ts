@@ -103,7 +103,7 @@ async function kill(): Promise<boolean> {
     const restarts = [postgres.restart, postgres.crash];
     const figures = await runKills(
       { url: postgres.url, sandbox, restarts, brokers },
-      { seconds, perS: rate, everyMs: 200, daemonEvery: 10, seed: 1 },
+      { seconds, perS: rate, everyMs: 200, daemonEvery: 30, seed: 1 },
       say,
     );
     const faults = killFaultsOf(figures);

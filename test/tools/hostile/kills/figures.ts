@@ -24,6 +24,8 @@ interface Run {
 
 interface AtDestination {
   arrivals: number;
+  /** Deliveries with more than one attempt. */
+  retried: number;
   lost: string[];
   /** Those of events that were accepted before. */
   repeated: number;
@@ -138,10 +140,12 @@ function atDestination(
     toMs !== undefined &&
     toMs - fromMs < leaseMs - EARLY_MS &&
     !isCrash(fromMs, toMs);
+  const claimed = (id: string) => claims.get(keyOf(endpointId, id)) ?? 0;
   const copiesMax = (id: string) =>
-    destination.removesRepeats ? 1 : (claims.get(keyOf(endpointId, id)) ?? 0) + crashesMs.length;
+    destination.removesRepeats ? 1 : claimed(id) + crashesMs.length;
   return {
     arrivals: arrivals.length,
+    retried: wanted.filter(({ id }) => claimed(id) > 1).length,
     lost: wanted.filter(({ id }) => !accepted.has(id)).map(({ id, type }) => `${type} ${id}`),
     repeated: again.length,
     early: again.filter(isEarly).map(textOf),
@@ -245,9 +249,14 @@ function tableOf(destinations: Figures['destinations']): string[] {
     name.padEnd(16) + cells.map((cell) => String(cell).padStart(11)).join('');
   const faults = Object.entries(FAULTS) as [Fault, [heading: string, fault: string]][];
   return [
-    line('destination', ['came', 'repeated', ...faults.map(([, [heading]]) => heading)]),
+    line('destination', ['came', 'retried', 'repeated', ...faults.map(([, [heading]]) => heading)]),
     ...Object.entries(destinations).flatMap(([name, at]) => [
-      line(name, [at.arrivals, at.repeated, ...faults.map(([fault]) => at[fault].length)]),
+      line(name, [
+        at.arrivals,
+        at.retried,
+        at.repeated,
+        ...faults.map(([fault]) => at[fault].length),
+      ]),
       ...faults.flatMap(([fault]) => at[fault].slice(0, 3).map((one) => `  ${fault}: ${one}`)),
     ]),
   ];

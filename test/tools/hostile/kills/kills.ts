@@ -52,6 +52,8 @@ const ATTEMPT_MS = 2_000;
 const MARGIN_MS = 15_000;
 /** The second wait of the common schedule would outlast a run. */
 const RETRY_SCHEDULE_S = Array.from({ length: 20 }, () => 5);
+/** A process that sends is killed up to this after it is ready. */
+const LIVES_MS = 2_000;
 /** A run may take so many times as long as planned. */
 const LONGER = 10;
 const WALLETS = 40;
@@ -156,8 +158,8 @@ class Restarted {
   private readonly loop: Promise<void>;
   private isOver = false;
   private running: DaemonProcess | undefined;
-  /** Processes that send webhooks. */
-  private readonly killed = new Set<number>();
+  /** Until when a process that sends webhooks is spared, in milliseconds of `monotonicMs`. */
+  private readonly spared = new Map<number, number>();
 
   constructor(env: Record<string, string>) {
     this.env = env;
@@ -189,13 +191,19 @@ class Restarted {
     return running?.child.kill('SIGKILL') ?? false;
   }
 
-  /** Kills the process that sends its webhooks, if that is ready; false when it is not. */
-  killSender(): boolean {
+  /**
+   * Kills the process that sends its webhooks, if that is ready; false when it is not.
+   * @param livesMs from when it was first found to be ready, so that attempts are in flight
+   */
+  killSender(livesMs: number): boolean {
     const ready = /"pid":(\d+),"msg":"the delivery process is ready"/g;
     const starts = [...(this.running?.output() ?? '').matchAll(ready)];
     const pid = Number(starts.at(-1)?.[1] ?? 0);
-    if (pid === 0 || this.killed.has(pid)) return false;
-    this.killed.add(pid);
+    const nowMs = monotonicMs();
+    if (pid === 0) return false;
+    if (!this.spared.has(pid)) this.spared.set(pid, nowMs + livesMs);
+    if ((this.spared.get(pid) ?? 0) > nowMs) return false;
+    this.spared.set(pid, Number.POSITIVE_INFINITY);
     try {
       return process.kill(pid, 'SIGKILL');
     } catch {
@@ -233,7 +241,7 @@ async function disturb(
     const isDaemon = ++n % daemonEvery === 0;
     const from = Math.floor(random.unit() * daemons.length);
     const victim = [...daemons.slice(from), ...daemons.slice(0, from)].find((one) =>
-      isDaemon ? one.kill() : one.killSender(),
+      isDaemon ? one.kill() : one.killSender(LIVES_MS * random.unit()),
     );
     kills[victim === undefined ? 'none' : isDaemon ? 'daemons' : 'senders'] += 1;
   }, everyMs);
