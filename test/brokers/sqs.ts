@@ -60,13 +60,13 @@ export async function startSqs(folder: string, programs = BROKERS): Promise<Brok
           AttributeNames: ['All'],
         })) as { Messages?: SqsMessage[] };
         if (messages.length === 0) return seen;
-        for (const one of messages) {
-          seen.push(storedOf(one));
-          await sqs(url, keys, 'DeleteMessage', {
-            QueueUrl: queueUrl,
-            ReceiptHandle: one.ReceiptHandle,
-          });
-        }
+        seen.push(...messages.map(storedOf));
+        await sqs(url, keys, 'DeleteMessageBatch', {
+          QueueUrl: queueUrl,
+          Entries: messages.map(({ ReceiptHandle: handle }, n) => {
+            return { Id: String(n), ReceiptHandle: handle };
+          }),
+        });
       }
     },
     // It keeps its queues in memory.
