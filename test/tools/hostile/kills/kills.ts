@@ -249,17 +249,21 @@ async function disturb(
     const { promise, resolve } = Promise.withResolvers<void>();
     after(share * seconds * 1000, resolve);
     await promise;
-    if (name === 'Postgres') crashesMs.push(monotonicMs());
     say(`${name} restarts`);
     await act();
   };
+  const restartPostgres = async (act: () => Promise<void>) => {
+    crashesMs.push(monotonicMs());
+    await act();
+  };
+  const shareOf = (n: number, { length }: readonly unknown[]) => (n + 1) / (length + 1);
   const brokers = restarts.brokers.filter((one) => one.restart !== undefined);
   const under = Promise.all([
-    ...restarts.postgres.map((act, n, { length }) =>
-      restart('Postgres', act, (n + 1) / (length + 1)),
+    ...restarts.postgres.map((act, n, all) =>
+      restart('Postgres', () => restartPostgres(act), shareOf(n, all)),
     ),
-    ...brokers.map((one, n, { length }) =>
-      restart(one.name, async () => one.restart?.(), (n + 1) / (length + 1)),
+    ...brokers.map((one, n, all) =>
+      restart(one.name, async () => one.restart?.(), shareOf(n, all)),
     ),
   ]);
   const started = monotonicMs();
