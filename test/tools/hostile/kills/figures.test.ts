@@ -18,7 +18,7 @@ const came = (seq: number, atMs: number, isAccepted = true): Arrival => {
 /** The figures of one destination in order, each of whose events was claimed twice. */
 function found(
   arrivals: readonly Arrival[],
-  { removesRepeats = false, crashesMs = [] as number[] } = {},
+  { removesRepeats = false, crashesMs = [] as number[], unanswered = [] as string[] } = {},
 ) {
   const destination: Destination = {
     name: 'it',
@@ -31,6 +31,7 @@ function found(
     destinations: [{ destination, endpointId: 'ep_1', arrivals }],
     events: [],
     claims: new Map(EVENTS.map(({ id }) => [`ep_1 ${id}`, 2])),
+    unanswered: new Set(unanswered.map((id) => `ep_1 ${id}`)),
     leaseMs: LEASE_MS,
     crashesMs,
   });
@@ -39,10 +40,12 @@ function found(
   return wrong.filter((fault) => (it?.[fault].length ?? 0) > 0);
 }
 
-it('A run with kills finds nothing wrong with events that come in order and again after a claim', () => {
+it('A run with kills finds nothing wrong with repeats after a claim, a crash or no answer', () => {
   expect(found([came(1, 0), came(1, LEASE_MS), came(2, 20_000), came(3, 20_001)])).toEqual([]);
   expect(found([came(1, 0), came(1, 1), came(2, 2), came(3, 3)], { crashesMs: [0.5] })).toEqual([]);
   expect(found([stored(1), stored(2), stored(1), stored(3)])).toEqual([]);
+  const soon = [came(1, 0), came(1, 1), came(2, 2), came(3, 3)];
+  expect(found(soon, { unanswered: ['evt_1'] })).toEqual([]);
 });
 
 it.each([

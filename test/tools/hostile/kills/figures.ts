@@ -17,6 +17,8 @@ interface Run {
   events: readonly FeedEvent[];
   /** Claims of each event by each endpoint: attempts, whether or not they had a result. */
   claims: ReadonlyMap<string, number>;
+  /** Those that have an attempt recorded which got no answer, though the receiver accepted it. */
+  unanswered: ReadonlySet<string>;
   /** After it an attempt whose process was killed may be made again. */
   leaseMs: number;
   crashesMs: readonly number[];
@@ -29,7 +31,9 @@ interface AtDestination {
   lost: string[];
   /** Those of events that were accepted before. */
   repeated: number;
-  /** Those made before the claim of the one before had ended, with its time in seconds. */
+  /** Of those: after an attempt that was recorded as one without an answer, such as a timeout. */
+  unanswered: number;
+  /** Others made before the claim of the one before had ended, with its time in seconds. */
   early: string[];
   /** Events that are stored more often than they were claimed, or than their broker stores them. */
   excess: string[];
@@ -91,6 +95,18 @@ export async function claimsOf(db: Db): Promise<Map<string, number>> {
   return new Map(rows.map(({ endpointId, eventId, fence }) => [keyOf(endpointId, eventId), fence]));
 }
 
+/** Deliveries with an attempt that was recorded and had no answer, by `keyOf`. */
+export async function unansweredOf(db: Db): Promise<Set<string>> {
+  const rows = await db.sql<{ endpointId: string; eventId: string }[]>`
+    select distinct 'ep_' || d.endpoint_id as endpoint_id, 'evt_' || d.event_id as event_id
+    from tallyhook.attempts a join (
+      select id, endpoint_id, event_id from tallyhook.deliveries
+      union all select id, endpoint_id, event_id from tallyhook.pending_deliveries) d
+      on d.id = a.delivery_id
+    where a.error is not null`;
+  return new Set(rows.map(({ endpointId, eventId }) => keyOf(endpointId, eventId)));
+}
+
 function keyOf(endpointId: string, eventId: string): string {
   return `${endpointId} ${eventId}`;
 }
@@ -126,7 +142,7 @@ function atDestination(
   { destination, endpointId, arrivals }: Come,
   wanted: readonly RecordedEvent[],
   recorded: ReadonlyMap<string, RecordedEvent>,
-  { claims, leaseMs, crashesMs }: Run,
+  { claims, unanswered, leaseMs, crashesMs }: Run,
 ): AtDestination {
   const byId = Map.groupBy(arrivals, ({ id }) => id);
   const accepted = new Set(arrivals.filter(({ isAccepted }) => isAccepted).map(({ id }) => id));
@@ -140,6 +156,7 @@ function atDestination(
     toMs !== undefined &&
     toMs - fromMs < leaseMs - EARLY_MS &&
     !isCrash(fromMs, toMs);
+  const isUnanswered = ([{ id }]: Pair) => unanswered.has(keyOf(endpointId, id));
   const claimed = (id: string) => claims.get(keyOf(endpointId, id)) ?? 0;
   const copiesMax = (id: string) =>
     destination.removesRepeats ? 1 : claimed(id) + crashesMs.length;
@@ -148,7 +165,8 @@ function atDestination(
     retried: wanted.filter(({ id }) => claimed(id) > 1).length,
     lost: wanted.filter(({ id }) => !accepted.has(id)).map(({ id, type }) => `${type} ${id}`),
     repeated: again.length,
-    early: again.filter(isEarly).map(textOf),
+    unanswered: again.filter(isUnanswered).length,
+    early: again.filter((pair) => isEarly(pair) && !isUnanswered(pair)).map(textOf),
     excess: [...byId]
       .filter(([id, all]) => all.length > copiesMax(id))
       .map(([id, all]) => `${id} ${all.length} times, at most ${copiesMax(id)}`),
@@ -249,7 +267,13 @@ function tableOf(destinations: Figures['destinations']): string[] {
     name.padEnd(16) + cells.map((cell) => String(cell).padStart(11)).join('');
   const faults = Object.entries(FAULTS) as [Fault, [heading: string, fault: string]][];
   return [
-    line('destination', ['came', 'retried', 'repeated', ...faults.map(([, [heading]]) => heading)]),
+    line('destination', [
+      'came',
+      'retried',
+      'repeated',
+      'unanswered',
+      ...faults.map(([, [heading]]) => heading),
+    ]),
     ...Object.entries(destinations).flatMap(([name, at]) => [
       line(name, [
         at.arrivals,

@@ -22,6 +22,7 @@ import {
   type RecordedEvent,
   recordedEvents,
   TYPES,
+  unansweredOf,
 } from './figures.ts';
 
 export interface KillPlan {
@@ -128,6 +129,7 @@ export async function runKills(
       destinations: come,
       events,
       claims: await claimsOf(db),
+      unanswered: await unansweredOf(db),
       leaseMs: ATTEMPT_MS + MARGIN_MS,
       crashesMs,
     };
