@@ -35,7 +35,17 @@ export interface Broker {
   close(): Promise<void>;
 }
 
+/** The folder of the programs, unless a caller has another one. */
 export const BROKERS = process.env.TEST_BROKERS ?? '';
+
+/** Opens a broker that has stored nothing, in a folder of its own. */
+export type StartBroker = (folder: string, programs?: string) => Promise<Broker>;
+
+/** The settings of a destination as the API takes them. */
+export function snakeOf(settings: object): object {
+  const named = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [named(name), value]));
+}
 
 export interface Program {
   /** Ends the process group and waits for its end. */

@@ -9,7 +9,7 @@ import { createWorld, type DaemonProcess, startDaemon, type World } from '../har
 import { useFolder } from '../harness/folder.ts';
 import { until } from '../harness/until.ts';
 import { type Rig, useRig, verifyV1a, walletEvent } from '../webhooks/rig.ts';
-import type { Broker, Stored } from './broker.ts';
+import { type Broker, type StartBroker, type Stored, snakeOf } from './broker.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
@@ -20,13 +20,10 @@ const SETTINGS = {
 };
 const addr = (n: number) => `0x${String(n).padStart(40, '0')}`;
 
-/**
- * @param start opens a broker that has stored nothing
- * @param has what its `Broker` has
- */
+/** @param has what its `Broker` has */
 export function describeBroker(
   name: string,
-  start: (folder: string) => Promise<Broker>,
+  start: StartBroker,
   has: { secure?: boolean; elsewhere?: boolean; failure?: string } = {},
 ): void {
   const folder = useFolder();
@@ -274,9 +271,4 @@ function testDaemon(name: string, broker: () => Broker): void {
     });
     expect(delivered).toBeGreaterThan(answered);
   });
-}
-
-function snakeOf(settings: object): object {
-  const named = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [named(name), value]));
 }

@@ -2,12 +2,13 @@
  * `npm run hostile`: hostile receivers judge a sender of webhooks. Without options that is a whole
  * daemon of this repository on a new database, with healthy receivers beside the hostile ones and
  * apps that write. With `--serve` it is any other sender, which is given the URLs of the receivers
- * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms instead. It
- * exits with 1 when a rule is broken. Everything shares the machine.
+ * as its endpoints. With `--kills` processes of two daemons are killed every 200 ms instead; with
+ * `--brokers` they also deliver to brokers, which restart. It exits with 1 when a rule is broken.
+ * Everything shares the machine.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { migrate } from '../../../src/db/migrate.ts';
 import { systemClock } from '../../../src/kernel/clock.ts';
@@ -18,6 +19,7 @@ import { CLIENT } from '../../harness/daemon.ts';
 import { openTemporaryServer } from '../../harness/temporary-server.ts';
 import { until } from '../../harness/until.ts';
 import { type Judgement, judgeTallyhook } from './judge.ts';
+import { type Destination, openBrokers } from './kills/destinations.ts';
 import { killFaultsOf, killText } from './kills/figures.ts';
 import { runKills } from './kills/kills.ts';
 import { openRestartedPostgres } from './kills/postgres.ts';
@@ -31,6 +33,11 @@ const values = new Command('hostile')
   .option('--rate <n>', 'writes of apps per second', Number, 10)
   .option('--healthy <n>', 'healthy receivers', Number, 5)
   .option('--kills', 'instead: kill two daemons again and again, and restart Postgres twice')
+  .option(
+    '--brokers <folder>',
+    'with --kills: also deliver to Kafka, NATS, RabbitMQ and SQS, and restart them; ' +
+      'the folder is that of `.ci/brokers`',
+  )
   .option('--serve', 'print the URLs for another sender, and judge it at the end or at Ctrl+C')
   .option('--json', 'print JSON')
   .addHelpText(
@@ -44,6 +51,7 @@ const values = new Command('hostile')
     rate: number;
     healthy: number;
     kills?: true;
+    brokers?: string;
     serve?: true;
     json?: true;
   }>();
@@ -87,12 +95,15 @@ async function kill(): Promise<boolean> {
   await chmod(folder, 0o711);
   const postgres = await openRestartedPostgres(folder);
   const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
+  let brokers: Destination[] = [];
   try {
+    if (values.brokers) brokers = await openBrokers(folder, resolve(values.brokers));
     await migrate(postgres.url);
     const { seconds, rate } = values;
+    const restarts = [postgres.restart, postgres.crash];
     const figures = await runKills(
-      { url: postgres.url, sandbox, restarts: [postgres.restart, postgres.crash] },
-      { seconds, perS: rate, everyMs: 200, daemonEvery: 10, seed: 1 },
+      { url: postgres.url, sandbox, restarts, brokers },
+      { seconds, perS: rate, everyMs: 200, daemonEvery: 30, seed: 1 },
       say,
     );
     const faults = killFaultsOf(figures);
@@ -108,6 +119,7 @@ async function kill(): Promise<boolean> {
       );
     return faults.length === 0;
   } finally {
+    for (const { close } of brokers) await close();
     await sandbox.close();
     await postgres.close();
     await rm(folder, { recursive: true, force: true });

@@ -1,6 +1,7 @@
 /**
  * Two daemons under load while, again and again, one of their processes is killed and started again
- * at once, and Postgres restarts. Afterwards every event must be at each endpoint and in the feed.
+ * at once, and Postgres and the brokers restart. Afterwards every event must be at each endpoint
+ * and in the feed.
  */
 import { connect, type Db } from '../../../../src/db/connect.ts';
 import { after, monotonicMs } from '../../../../src/kernel/clock.ts';
@@ -11,14 +12,17 @@ import { seededRandom } from '../../../harness/seeded-random.ts';
 import { until } from '../../../harness/until.ts';
 import { startTraffic } from '../../soak/traffic.ts';
 import { outcomesOf } from '../../soak/verdict.ts';
-import { type Destination, openDestinations } from './destinations.ts';
+import { type Destination, openReceivers } from './destinations.ts';
 import {
+  type Come,
+  claimsOf,
   type Figures,
   figuresOf,
   type Kills,
-  missingOf,
+  type RecordedEvent,
   recordedEvents,
   TYPES,
+  unansweredOf,
 } from './figures.ts';
 
 export interface KillPlan {
@@ -40,11 +44,17 @@ interface World {
   sandbox: Sandbox;
   /** Ways to restart Postgres, each used once. */
   restarts?: readonly (() => Promise<void>)[];
+  /** Beside the HTTP receivers; closed by the caller. Each is restarted once if it can be. */
+  brokers?: readonly Destination[];
 }
 
 /** Of an attempt; its claim ends `MARGIN_MS` later at the latest. */
 const ATTEMPT_MS = 2_000;
 const MARGIN_MS = 15_000;
+/** The second wait of the common schedule would outlast a run. */
+const RETRY_SCHEDULE_S = Array.from({ length: 20 }, () => 5);
+/** A process that sends is killed up to this after it is ready. */
+const LIVES_MS = 2_000;
 /** A run may take so many times as long as planned. */
 const LONGER = 10;
 const WALLETS = 40;
@@ -65,17 +75,18 @@ export async function runKills(
   plan: KillPlan,
   say: (text: string) => void = () => {},
 ): Promise<Figures> {
-  const { url, sandbox } = world;
+  const { url, sandbox, restarts = [], brokers = [] } = world;
   const wallets = Array.from({ length: WALLETS }, (_, n) => `0x${String(n).padStart(40, 'd')}`);
   for (const addr of wallets) sandbox.control.setWallet(addr, { amt_token: PLENTY });
-  const destinations = await openDestinations(seededRandom(plan.seed + 2));
+  const receivers = await openReceivers(seededRandom(plan.seed + 2));
+  const destinations = [...receivers, ...brokers];
   const env = environmentOf(url, sandbox.url);
   const daemons = [new Restarted(env), new Restarted(env)];
   const apps = () => daemons.flatMap(({ app }) => app ?? []);
   const db = connect({ url, max: 2 });
   try {
     await until(async () => (apps().length === daemons.length ? true : undefined));
-    await subscribe(apps, destinations, wallets);
+    const endpointIds = await subscribe(apps, destinations, wallets);
     const feed = followFeed(apps);
     const applied = harvest(sandbox);
     const traffic = startTraffic({
@@ -88,14 +99,16 @@ export async function runKills(
       lost: 0,
     });
     say(`${plan.perS} writes/s; a kill every ${plan.everyMs} ms for ${plan.seconds} s`);
-    const disturbed = await disturb(daemons, plan, world.restarts ?? [], say);
+    const disturbed = await disturb(daemons, plan, { postgres: restarts, brokers }, say);
     const calmMs = monotonicMs();
     await traffic.stop();
     say('no more kills and writes; what is open ends');
     const ended = await until(async () => ((await isOpen(db)) ? undefined : true), WAITS);
     const recorded = await recordedEvents(db);
-    const isMissing = () => missingOf(recorded, { destinations, events: feed.events }).length > 0;
-    const came = await until(async () => (isMissing() ? undefined : true), WAITS);
+    const came = await until(
+      async () => ((await isPending(db, recorded)) ? undefined : true),
+      WAITS,
+    );
     const endedMs = monotonicMs();
     const events = await feed.stop();
     // The service applies what it accepted some seconds later.
@@ -106,13 +119,25 @@ export async function runKills(
     const outcomes =
       (await until(rightOutcomes)) ?? (await outcomesOf(db, traffic.writes, applied()));
     const { kills, crashesMs } = disturbed;
-    const leaseMs = ATTEMPT_MS + MARGIN_MS;
-    const run = { destinations, events, leaseMs, crashesMs };
+    const come = await Promise.all(
+      destinations.map(async (destination, n): Promise<Come> => {
+        const arrivals = await destination.arrivals();
+        return { destination, endpointId: endpointIds[n] ?? '', arrivals };
+      }),
+    );
+    const run = {
+      destinations: come,
+      events,
+      claims: await claimsOf(db),
+      unanswered: await unansweredOf(db),
+      leaseMs: ATTEMPT_MS + MARGIN_MS,
+      crashesMs,
+    };
     const { writes } = traffic;
     return {
       ...figuresOf(recorded, await recordedEvents(db), run),
       kills,
-      crashes: crashesMs.length,
+      restarts: { postgres: crashesMs.length, brokers: disturbed.brokers },
       writes: {
         sent: writes.length,
         answered: writes.filter(({ status }) => status === 200 || status === 202).length,
@@ -125,7 +150,7 @@ export async function runKills(
   } finally {
     await Promise.all(daemons.map((daemon) => daemon.stop()));
     await db.end();
-    for (const { close } of destinations) await close();
+    for (const { close } of receivers) await close();
   }
 }
 
@@ -135,8 +160,8 @@ class Restarted {
   private readonly loop: Promise<void>;
   private isOver = false;
   private running: DaemonProcess | undefined;
-  /** Processes that send webhooks. */
-  private readonly killed = new Set<number>();
+  /** Until when a process that sends webhooks is spared, in milliseconds of `monotonicMs`. */
+  private readonly spared = new Map<number, number>();
 
   constructor(env: Record<string, string>) {
     this.env = env;
@@ -168,13 +193,19 @@ class Restarted {
     return running?.child.kill('SIGKILL') ?? false;
   }
 
-  /** Kills the process that sends its webhooks, if that is ready; false when it is not. */
-  killSender(): boolean {
+  /**
+   * Kills the process that sends its webhooks, if that is ready; false when it is not.
+   * @param livesMs from when it was first found to be ready, so that attempts are in flight
+   */
+  killSender(livesMs: number): boolean {
     const ready = /"pid":(\d+),"msg":"the delivery process is ready"/g;
     const starts = [...(this.running?.output() ?? '').matchAll(ready)];
     const pid = Number(starts.at(-1)?.[1] ?? 0);
-    if (pid === 0 || this.killed.has(pid)) return false;
-    this.killed.add(pid);
+    const nowMs = monotonicMs();
+    if (pid === 0) return false;
+    if (!this.spared.has(pid)) this.spared.set(pid, nowMs + livesMs);
+    if ((this.spared.get(pid) ?? 0) > nowMs) return false;
+    this.spared.set(pid, Number.POSITIVE_INFINITY);
     try {
       return process.kill(pid, 'SIGKILL');
     } catch {
@@ -194,12 +225,14 @@ interface Disturbed {
   kills: Kills;
   /** When Postgres went away, in milliseconds of `monotonicMs`. */
   crashesMs: number[];
+  /** Restarts of brokers. */
+  brokers: number;
 }
 
 async function disturb(
   daemons: readonly Restarted[],
   { seconds, killsMin = 0, everyMs, daemonEvery, seed }: KillPlan,
-  restarts: readonly (() => Promise<void>)[],
+  restarts: { postgres: readonly (() => Promise<void>)[]; brokers: readonly Destination[] },
   say: (text: string) => void,
 ): Promise<Disturbed> {
   const kills: Kills = { daemons: 0, senders: 0, none: 0 };
@@ -210,19 +243,31 @@ async function disturb(
     const isDaemon = ++n % daemonEvery === 0;
     const from = Math.floor(random.unit() * daemons.length);
     const victim = [...daemons.slice(from), ...daemons.slice(0, from)].find((one) =>
-      isDaemon ? one.kill() : one.killSender(),
+      isDaemon ? one.kill() : one.killSender(LIVES_MS * random.unit()),
     );
     kills[victim === undefined ? 'none' : isDaemon ? 'daemons' : 'senders'] += 1;
   }, everyMs);
-  const under = restarts.map((restart, at) => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    after(((at + 1) / (restarts.length + 1)) * seconds * 1000, () => {
-      crashesMs.push(monotonicMs());
-      say('Postgres restarts');
-      restart().then(resolve, reject);
-    });
-    return promise;
-  });
+  const restart = async (name: string, act: () => Promise<void>, share: number) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    after(share * seconds * 1000, resolve);
+    await promise;
+    say(`${name} restarts`);
+    await act();
+  };
+  const restartPostgres = async (act: () => Promise<void>) => {
+    crashesMs.push(monotonicMs());
+    await act();
+  };
+  const shareOf = (n: number, { length }: readonly unknown[]) => (n + 1) / (length + 1);
+  const brokers = restarts.brokers.filter((one) => one.restart !== undefined);
+  const under = Promise.all([
+    ...restarts.postgres.map((act, n, all) =>
+      restart('Postgres', () => restartPostgres(act), shareOf(n, all)),
+    ),
+    ...brokers.map((one, n, all) =>
+      restart(one.name, async () => one.restart?.(), shareOf(n, all)),
+    ),
+  ]);
   const started = monotonicMs();
   const isOver = async () => {
     const isEnough = kills.daemons + kills.senders >= killsMin;
@@ -230,23 +275,30 @@ async function disturb(
   };
   await until(isOver, { deadlineMs: LONGER * seconds * 1000 });
   clearInterval(timer);
-  await Promise.all(under);
-  return { kills, crashesMs };
+  await under;
+  return { kills, crashesMs, brokers: brokers.length };
 }
 
+/** Answers the ids of the endpoints. */
 async function subscribe(
   apps: () => App[],
   destinations: readonly Destination[],
   wallets: readonly string[],
-): Promise<void> {
+): Promise<string[]> {
   const done = async (...request: Parameters<App['call']>) => {
     const answer = await apps()[0]?.call(...request);
     if (answer?.status !== 201) throw new Error(`answered ${answer?.status} ${answer?.text}`);
+    return answer.json;
   };
-  for (const { endpoint } of destinations)
-    await done('POST', '/api/endpoints', { ...endpoint, event_types: TYPES });
+  const common = { event_types: TYPES, retry_schedule: RETRY_SCHEDULE_S };
+  const endpointIds: string[] = [];
+  for (const { endpoint } of destinations) {
+    const made = await done('POST', '/api/endpoints', { ...common, ...endpoint });
+    endpointIds.push(made.id);
+  }
   const refs = wallets.map((addr) => ({ kind: 'wallet', addr }));
   await done('POST', '/api/watches', refs);
+  return endpointIds;
 }
 
 /** A reader of the feed that keeps its cursor and asks whichever daemon lives. */
@@ -301,5 +353,13 @@ function harvest(sandbox: Sandbox) {
 async function isOpen(db: Db): Promise<boolean> {
   const rows = await db.sql`
     select from tallyhook.operations where state in ('queued', 'sending', 'unknown') limit 1`;
+  return rows.length > 0;
+}
+
+/** Whether a delivery of these events has not ended. */
+async function isPending(db: Db, events: readonly RecordedEvent[]): Promise<boolean> {
+  const rows = await db.sql`
+    select from tallyhook.pending_deliveries
+    where 'evt_' || event_id = any(${events.map(({ id }) => id)}) limit 1`;
   return rows.length > 0;
 }
