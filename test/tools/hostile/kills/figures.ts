@@ -279,6 +279,7 @@ function tableOf(destinations: Figures['destinations']): string[] {
         at.arrivals,
         at.retried,
         at.repeated,
+        at.unanswered,
         ...faults.map(([fault]) => at[fault].length),
       ]),
       ...faults.flatMap(([fault]) => at[fault].slice(0, 3).map((one) => `  ${fault}: ${one}`)),
