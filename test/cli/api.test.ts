@@ -50,7 +50,10 @@ describe('The commands of the API', () => {
   it('A list prints the columns of its definition, one thing alone prints its fields', async () => {
     const { addr, id } = await rig.drifting(-3n);
     const listed = await run('wallets', 'list');
-    expect(listed.text).toContain(addr);
+    const [heading = '', ...rows] = listed.text.split('\n');
+    const place = heading.indexOf('ledger_balance');
+    expect(heading).toMatch(/^addr {2,}/);
+    expect(rows.find((row) => row.startsWith(addr))?.slice(place)).toMatch(/^1000 /);
     expect(JSON.parse((await run('wallets', '--json', '--limit', '1')).text).data).toHaveLength(1);
     const shown = await run('wallets', 'show', addr);
     expect(shown.text).toContain(`addr: ${addr}\n`);

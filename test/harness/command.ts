@@ -18,16 +18,23 @@ interface Place {
   program?: 'src/main.ts' | 'src/cli/tallyhook.ts';
   /** What it reads. */
   input?: string;
+  /** After which it is killed. */
+  limitMs?: number;
 }
+
+/** Before the test gives up, so that what a command printed that hangs is seen. */
+const LIMIT_MS = 110_000;
 
 export function startCommand(
   env: NodeJS.ProcessEnv,
   args: readonly string[],
-  { cwd = ROOT, program = 'src/cli/tallyhook.ts', input = '' }: Place = {},
+  { cwd = ROOT, program = 'src/cli/tallyhook.ts', input = '', limitMs }: Place = {},
 ) {
   const child = spawn(process.execPath, [join(ROOT, program), ...args], {
     cwd,
     env: { PATH: process.env.PATH, ...env },
+    timeout: limitMs,
+    killSignal: 'SIGKILL',
   });
   // It may end without reading.
   child.stdin.on('error', () => {}).end(input);
@@ -46,7 +53,7 @@ export async function runCommand(
   env: NodeJS.ProcessEnv,
   ...args: string[]
 ): Promise<{ code: number | null; text: string }> {
-  const child = startCommand(env, args);
+  const child = startCommand(env, args, { limitMs: LIMIT_MS });
   const text = printedOn(child.stdout, child.stderr);
   const [code] = await once(child, 'close');
   return { code, text: text() };

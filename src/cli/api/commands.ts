@@ -9,7 +9,7 @@ import { isObject, tryParseJson } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/telemetry/log.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 import { callDaemon, type Method, pagesOf, type Remote, withQuery } from './remote.ts';
-import { printRows, shownText } from './table.ts';
+import { printTable, shownText } from './table.ts';
 
 interface Parameter {
   name: string;
@@ -209,11 +209,8 @@ async function printList(
     rows.push(...page);
     if (rows.length >= limit) break;
   }
-  printRows(rows.slice(0, limit), {
-    json: options.json,
-    none: `There are no such ${name}`,
-    line: (row) => columns.map((column) => shownText(row[column])).join('  '),
-  });
+  const none = `There are no such ${name}`;
+  printTable(columns, rows.slice(0, limit), { json: options.json, none });
   return 0;
 }
 

@@ -24,6 +24,36 @@ export function lineOf<R extends Resource>(
   return cells.join('  ');
 }
 
+/** A longer text does not make the others of its column as wide. */
+const WIDTH_MAX = 44;
+
+/**
+ * Prints the columns of rows below their names, or all as JSON.
+ * @param none the line for an empty list
+ */
+export function printTable(
+  columns: readonly string[],
+  data: readonly object[],
+  { json, none }: { json: true | undefined; none: string },
+): void {
+  if (json || data.length === 0) {
+    printRows(data, { json, none, line: String });
+    return;
+  }
+  const rows = data.map((row) => {
+    const values: Record<string, unknown> = { ...row };
+    return columns.map((name) => shownText(values[name]));
+  });
+  const all = [columns, ...rows];
+  const widths = columns.map((_, n) =>
+    Math.max(...all.map((cells) => Math.min(cells[n]?.length ?? 0, WIDTH_MAX))),
+  );
+  for (const cells of all) {
+    const line = cells.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  ');
+    printLine(line.trimEnd());
+  }
+}
+
 /** Prints a line for each row, or all as JSON. @param none the line for an empty list */
 export function printRows<Row>(
   data: readonly Row[],

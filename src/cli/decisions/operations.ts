@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { printLine } from '../../kernel/telemetry/log.ts';
 import type { decision } from '../../resources/operations/decision.ts';
 import { operation } from '../../resources/operations/operation.ts';
-import type { Shown } from '../../resources/resource.ts';
+import { columnsOf, type Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { lineOf, printRows } from '../api/table.ts';
+import { printTable } from '../api/table.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 
 const READ = 'key with the scope read';
@@ -48,8 +48,8 @@ type Operation = Shown<typeof operation>;
 
 async function listUndecided(options: Options): Promise<number> {
   const data = await listAll<Operation>(options, '/api/operations?state=undecided');
-  const line = (row: Operation) => lineOf(operation, row);
-  printRows(data, { json: options.json, none: 'No operation is undecided', line });
+  const columns = columnsOf(operation).map(({ name }) => name);
+  printTable(columns, data, { json: options.json, none: 'No operation is undecided' });
   return 0;
 }
 

@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { isId } from '../../kernel/ids.ts';
 import { printLine } from '../../kernel/telemetry/log.ts';
 import { quarantined, type release } from '../../resources/operations/quarantine.ts';
-import type { Shown } from '../../resources/resource.ts';
+import { columnsOf, type Shown } from '../../resources/resource.ts';
 import { callDaemon, listAll, type Remote } from '../api/remote.ts';
-import { lineOf, printRows } from '../api/table.ts';
+import { printTable } from '../api/table.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 
 export function addQuarantine(program: Command): void {
@@ -35,8 +35,8 @@ type Quarantined = Shown<typeof quarantined>;
 
 async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
   const data = await listAll<Quarantined>(options, '/api/quarantine');
-  const line = (row: Quarantined) => lineOf(quarantined, row);
-  printRows(data, { json: options.json, none: 'Nothing is quarantined', line });
+  const columns = columnsOf(quarantined).map(({ name }) => name);
+  printTable(columns, data, { json: options.json, none: 'Nothing is quarantined' });
   return 0;
 }
 
