@@ -7,15 +7,24 @@ import {
   sessionOf,
   signIn,
   signOut,
-  untilRead,
   useData,
+  useWaiting,
   whenSessionEnds,
+  whenWhole,
 } from './kit/api.ts';
 import { type Field, Form, valuesOf } from './kit/dialog.ts';
 import { Failed, Loading, Pill, State } from './kit/elements.ts';
 import { placeOf } from './kit/find.ts';
 import { instantText, setZone, shortText, zoneOfPage } from './kit/format.ts';
-import { type ComponentType, html, render, useEffect, useRef, useState } from './kit/html.ts';
+import {
+  type ComponentType,
+  html,
+  render,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from './kit/html.ts';
 import { followLinks, go, usePlace } from './kit/router.ts';
 import { BASE_PATH, insidePath, meta } from './kit/shell.ts';
 import { isOfBooks, NAVIGATION, type ViewProps } from './pages.ts';
@@ -180,7 +189,7 @@ function Find() {
 const shownUntil = () => instantText(sessionOf()?.expires_at ?? '');
 
 function ServiceState() {
-  const { data, problem } = useData<Status>('/api/status', 10_000);
+  const { data, problem } = useData<Status>('/api/status', 10_000, true);
   return html`
     ${
       !problem &&
@@ -216,12 +225,11 @@ const OPENING_MAX_MS = 1_000;
 function Opening() {
   const { path } = usePlace();
   const [opened, setOpened] = useState<string | undefined>(undefined);
-  useEffect(() => {
-    let isLeft = false;
-    untilRead(OPENING_MAX_MS).then(() => !isLeft && setOpened(path));
-    return () => {
-      isLeft = true;
-    };
+  useLayoutEffect(() => {
+    const open = () => setOpened(path);
+    whenWhole(open);
+    const timer = setTimeout(open, OPENING_MAX_MS);
+    return () => clearTimeout(timer);
   }, [path]);
   return html`<div class=${opened === path ? undefined : 'opening'}><${Routed} /></div>`;
 }
@@ -233,7 +241,7 @@ function Routed() {
   const loader = loaderOf(path);
   const [view, setView] = useState<{ of: Loader; shown: ComponentType<ViewProps> } | undefined>();
   const [failed, setFailed] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!loader) return;
     setFailed(false);
     loader().then(
@@ -241,6 +249,7 @@ function Routed() {
       () => setFailed(true),
     );
   }, [loader]);
+  useWaiting(loader !== undefined && view?.of !== loader && !failed);
   const [id] = ids;
   useEffect(() => {
     const name = `${first.slice(0, 1).toUpperCase()}${first.slice(1)}`;

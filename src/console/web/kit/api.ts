@@ -1,6 +1,6 @@
 /** Calls the API with the session of this browser, and hooks that load what views show. */
 import { type Scope, seesOnlyOwn } from '../../../resources/admin/key.ts';
-import { useEffect, useRef, useState } from './html.ts';
+import { useEffect, useLayoutEffect, useRef, useState } from './html.ts';
 import { BASE_PATH, insidePath, meta } from './shell.ts';
 
 /** What the API answered instead of data, or that it did not answer. */
@@ -129,14 +129,30 @@ function read<T>(path: string): Promise<T> {
   return asked;
 }
 
-/** Resolves when what was begun to be read has come, and what that leads to; or at a limit. */
-export async function untilRead(limitMs: number): Promise<void> {
-  const endsAt = performance.now() + limitMs;
-  // Preact begins effects up to 35 ms after what is drawn.
-  for (let quiet = 0; quiet < 3 && performance.now() < endsAt; ) {
-    await pause(20);
-    quiet = reading.size === 0 ? quiet + 1 : 0;
-  }
+/** Parts of a view that have nothing to show yet. */
+const waiting = new Set<object>();
+/** Called when there is none any more, which may be at once; set by the frame. */
+let onWhole: () => void = () => {};
+export function whenWhole(act: () => void): void {
+  onWhole = act;
+  if (waiting.size === 0) act();
+}
+
+/**
+ * The view is shown once none of its parts waits. A part is known as it is drawn, and no longer
+ * counted after that is done: so what it leads to is known by then.
+ */
+export function useWaiting(isWaiting: boolean): void {
+  const part = useRef({}).current;
+  if (isWaiting) waiting.add(part);
+  const end = () => {
+    waiting.delete(part);
+    if (waiting.size === 0) onWhole();
+  };
+  useLayoutEffect(() => {
+    if (!isWaiting) end();
+  }, [isWaiting]);
+  useLayoutEffect(() => end, []);
 }
 
 /** A path with the parameters that have a value. */
@@ -151,8 +167,11 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Loads a path, again when it changes, and every so many milliseconds while the tab is shown. */
-export function useData<T>(path: string, everyMs?: number): Loaded<T> {
+/**
+ * Loads a path, again when it changes, and every so many milliseconds while the tab is shown.
+ * @param isAside the view does not wait for it
+ */
+export function useData<T>(path: string, everyMs?: number, isAside = false): Loaded<T> {
   const [state, setState] = useState<{ path: string; data?: T; problem?: Problem }>({ path });
   const newest = useRef(0);
   const load = async () => {
@@ -167,7 +186,8 @@ export function useData<T>(path: string, everyMs?: number): Loaded<T> {
         setState((old) => ({ path, problem, ...(old.path === path && old.data ? old : {}) }));
     }
   };
-  useEffect(() => {
+  // At once, not after the next picture.
+  useLayoutEffect(() => {
     load();
     if (everyMs === undefined) return;
     const timer = setInterval(() => {
@@ -176,6 +196,7 @@ export function useData<T>(path: string, everyMs?: number): Loaded<T> {
     return () => clearInterval(timer);
   }, [path, everyMs]);
   const { data, problem } = state.path === path ? state : {};
+  useWaiting(!isAside && data === undefined && problem === undefined);
   return { data, problem, reload: load };
 }
 
@@ -236,9 +257,10 @@ export function useList<T extends object>(
   const reload = () => {
     load(null, []);
   };
-  useEffect(reload, [path]);
+  useLayoutEffect(reload, [path]);
   const shown: State = state.path === path ? state : { path, cursor: null };
   const { rows, cursor, problem, fresh = 0, isChanged = false } = shown;
+  useWaiting(rows === undefined && problem === undefined);
   const isFollowed = rows?.every((row) => keyOf(row) !== undefined) ?? false;
   useEffect(() => {
     if (!isFollowed) return;

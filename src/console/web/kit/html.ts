@@ -4,7 +4,7 @@ import { type ComponentChildren, h, type VNode } from 'preact';
 import { BASE_PATH } from './shell.ts';
 
 export { type ComponentChildren, type ComponentType, render } from 'preact';
-export { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+export { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 /** Links within the console are written as if nothing stood before it: `/wallets/0x…`. */
 const element = (

@@ -19,7 +19,7 @@ const ENDPOINTS = 1_000;
 const AT_ONCE = 8;
 const ID = "'drf_00000000-0000-7000-8000-' || lpad(n::text, 12, '0')";
 const AT = `timestamptz '${isoText(HISTORY_END)}' - n * interval '1 minute'`;
-export const OPEN_DRIFTS = `
+const OPEN_DRIFTS = `
   set session_replication_role = replica;
   insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
     suspected_at, opened_at, window_from, window_to, evidence, cause)
@@ -119,8 +119,9 @@ async function signedIn(browser: Browser, url: string): Promise<Page> {
   return page;
 }
 
-/** Run in the page: until nothing of its view loads any more. */
+/** Run in the page: until its view is shown and nothing of it loads any more. */
 const IS_SHOWN = `document.querySelector('main .view') !== null &&
+  document.querySelector('main .opening') === null &&
   ![...document.querySelectorAll('main [role=status]')].some((at) => at.innerText === 'Loading…') &&
   performance.now()`;
 
