@@ -3,6 +3,7 @@ import {
   isSubscriber,
   loadSession,
   type Problem,
+  pause,
   problemOf,
   sessionOf,
   signIn,
@@ -226,10 +227,13 @@ function Opening() {
   const { path } = usePlace();
   const [opened, setOpened] = useState<string | undefined>(undefined);
   useLayoutEffect(() => {
-    const open = () => setOpened(path);
+    let isLeft = false;
+    const open = () => !isLeft && setOpened(path);
     whenWhole(open);
-    const timer = setTimeout(open, OPENING_MAX_MS);
-    return () => clearTimeout(timer);
+    pause(OPENING_MAX_MS).then(open);
+    return () => {
+      isLeft = true;
+    };
   }, [path]);
   return html`<div class=${opened === path ? undefined : 'opening'}><${Routed} /></div>`;
 }
