@@ -163,7 +163,9 @@ describe('tallyhook quarantine', () => {
     const id = 'id' in recorded ? recorded.id : '';
     const answer = accepted(id, 1n, api.deps.clock.now());
     await api.operations.conclude({ ...answer, expectedAppNo: 8n });
-    expect((await run('quarantine')).out).toMatch(`operation  ${id}  100  foreign_tx_app_no`);
+    const [heading, row] = (await run('quarantine')).out.split('\n');
+    expect(heading).toMatch(/^since {2,}kind {2,}id {2,}amount {2,}reason$/);
+    expect(row).toMatch(new RegExp(`  operation  ${id}  100 {2,}foreign_tx_app_no$`));
     const { data } = JSON.parse((await run('quarantine', '--json')).out);
     expect(data).toMatchObject([{ kind: 'operation', id, amount: '100' }]);
     const released = await run('quarantine', 'release', id, '--reason', 'confirmed');
