@@ -35,7 +35,6 @@ export interface Assets {
  * waiting for most of a second.
  */
 export function findAssets(): Assets {
-  const sources = createHash('sha256').update(process.version);
   const packages = createRequire(import.meta.url);
   const folderOf = (file: string) => {
     const name = file.split('/')[0] ?? '';
@@ -43,42 +42,47 @@ export function findAssets(): Assets {
     const main = packages.resolve(name);
     return main.slice(0, main.lastIndexOf(join('node_modules', name)));
   };
+  const sources = new Map<string, string>();
   const read = (file: string) => {
-    const source = readFileSync(file, 'utf8');
-    sources.update(source);
+    const source = sources.get(file) ?? readFileSync(file, 'utf8');
+    sources.set(file, source);
     return source;
   };
   const library = (file: string) =>
     read(join(folderOf(file), 'node_modules', file))
       .replace(SOURCE_MAP, '')
       .replace(LINES_OF_COMMENT, '');
-  const byPath = new Map<string, () => Asset>();
   const webFiles = globSync('**/*.ts', { cwd: WEB }).sort();
-  const files = importedBy(webFiles.map((path) => join(WEB, path)));
-  for (const file of files) {
-    const [path, source] = [pathOf(file), read(file)];
-    byPath.set(
-      path,
-      once(() => assetOf(SCRIPT, moduleOf(source, path))),
+  const loadedBy = (paths: readonly string[]) =>
+    importedBy(
+      paths.map((path) => join(WEB, path)),
+      read,
     );
-  }
-  for (const [name, file] of Object.entries(LIBRARIES)) {
+  const own = loadedBy(webFiles).map((file): [string, () => Asset] => [
+    pathOf(file),
+    once(() => assetOf(SCRIPT, moduleOf(read(file), pathOf(file)))),
+  ]);
+  const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, () => Asset] => {
     const text = library(file);
     const whole = file.includes('.iife.') ? `${text}\nexport default uPlot;` : text;
-    byPath.set(
-      libraryPath(name),
-      once(() => assetOf(SCRIPT, whole)),
-    );
-  }
+    return [libraryPath(name), once(() => assetOf(SCRIPT, whole))];
+  });
   const style = [library('uplot/dist/uPlot.min.css'), read(join(WEB, 'style.css'))].join('\n');
-  byPath.set(
-    'style.css',
-    once(() => assetOf('text/css; charset=utf-8', style)),
-  );
-  read(import.meta.filename);
   const kit = webFiles.filter((path) => path === 'app.ts' || path.startsWith('kit/'));
-  const first = importedBy(kit.map((path) => join(WEB, path))).map(pathOf);
-  return { byPath, first, version: sources.digest('base64url').slice(0, 16) };
+  const first = loadedBy(kit).map(pathOf);
+  const version = createHash('sha256')
+    .update(process.version)
+    .update(read(import.meta.filename));
+  for (const source of sources.values()) version.update(source);
+  return {
+    byPath: new Map([
+      ...own,
+      ...libraries,
+      ['style.css', once(() => assetOf('text/css; charset=utf-8', style))],
+    ]),
+    first,
+    version: version.digest('base64url').slice(0, 16),
+  };
 }
 
 /** From pages, the files of `resources/` stand beside them. */
@@ -95,12 +99,17 @@ function once(make: () => Asset): () => Asset {
 }
 
 /** These files, with those that they load in turn before they run. */
-function importedBy(files: readonly string[], found = new Set<string>()): string[] {
+function importedBy(
+  files: readonly string[],
+  read: (file: string) => string,
+  found = new Set<string>(),
+): string[] {
   for (const file of files.filter((one) => !found.has(one))) {
     found.add(file);
-    const imports = readFileSync(file, 'utf8').matchAll(IMPORT);
+    const paths = [...read(file).matchAll(IMPORT)].map(([, path = '']) => path);
     importedBy(
-      [...imports].map(([, path = '']) => join(dirname(file), path)),
+      paths.map((path) => join(dirname(file), path)),
+      read,
       found,
     );
   }

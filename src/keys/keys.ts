@@ -16,6 +16,8 @@ import {
   type key,
   SCOPES,
   type Scope,
+  SECRET_PATTERN,
+  SECRET_WORDS,
   seesOnlyOwn,
 } from '../resources/admin/key.ts';
 import type { Row } from '../resources/resource.ts';
@@ -132,10 +134,7 @@ export function makeKeys(deps: {
     },
     async ensureAdmin(secret) {
       if (!isSecret(secret)) {
-        throw new Failure(
-          'bad_setting',
-          'ADMIN_KEY must be thk_ followed by 32 to 200 letters, digits, - or _',
-        );
+        throw new Failure('bad_setting', `ADMIN_KEY must be ${SECRET_WORDS}`);
       }
       const fresh = { id: ids.next('key'), createdAt: clock.now(), hash: sha256Hex(secret) };
       const state = await db.begin((tx) => ensureAdminKey(tx, fresh));
@@ -223,7 +222,7 @@ function requireAdmin({ id, scopes }: Key): void {
   throw new Failure(
     'bad_setting',
     `ADMIN_KEY is the secret of ${id}, which lacks the scope admin; set that of a key with it, ` +
-      'or a new one: thk_ and at least 32 letters, digits, - or _',
+      `or a new one: ${SECRET_WORDS}`,
   );
 }
 
@@ -271,7 +270,7 @@ export function newSecret(random: Random): string {
 
 /** True for a text in the format of a secret. Other texts are not looked up. */
 export function isSecret(text: string): boolean {
-  return /^thk_[A-Za-z0-9_-]{32,200}$/.test(text);
+  return SECRET_PATTERN.test(text);
 }
 
 /** @throws Failure `forbidden` when the caller has none of the scopes, and not `admin` */

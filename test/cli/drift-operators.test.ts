@@ -40,7 +40,9 @@ it('A drift of the wallet of an operator names its gives and the setting that en
   expect(text).toContain(setting);
   expect(text).not.toContain('Next:');
   const listed = await as('ann', 'drifts', '--cause', 'operator_wallet');
-  expect(listed.text.trim().split('\n')).toHaveLength(3);
+  const [heading, ...rows] = listed.text.trim().split('\n');
+  expect(heading).toMatch(/^suspected_at {2,}id .* proposal$/);
+  expect(rows).toHaveLength(3);
 });
 
 it('The words about an operator name its number and the setting; without one there are none', () => {

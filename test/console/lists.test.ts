@@ -85,7 +85,7 @@ describe('Lists and times', () => {
       await page.waitForSelector('main .view');
       await page.getByText('Loading…').first().waitFor({ state: 'detached' });
       const loaded = await page.evaluate<[path: string, bytes: number][]>(LOADED);
-      // The head follows the status, whatever the page reads of it.
+      // The head of the page reads the status, too.
       const isOfPage = ([path, bytes]: [string, number]) => bytes > 0 && path !== '/api/status';
       const asked = loaded.filter(isOfPage).map(([path]) => path);
       const others = asked.filter((path) => !/^\/(?:session$|api\/)/.test(path));

@@ -58,7 +58,7 @@ it.each<[string, (machine: ManualMachine) => void, boolean]>([
 );
 
 describe('A daemon whose database was moved to another service', () => {
-  const belongsTo = (service: string) => setInstallationSetting(db, 'service', service, Date.now());
+  const belongsTo = (service: string) => setInstallationSetting(db, 'service', service, 0);
   beforeEach(() => belongsTo(SERVICE));
   afterAll(() => belongsTo(SERVICE));
 

@@ -27,38 +27,49 @@ export function lineOf<R extends Resource>(
 /** A longer text does not make the others of its column as wide. */
 const WIDTH_MAX = 44;
 
-/**
- * Prints the columns of rows below their names, or all as JSON.
- * @param none the line for an empty list
- */
+interface Options {
+  json: true | undefined;
+  /** The line for an empty list. */
+  none: string;
+}
+
+/** Prints the columns of rows below their names, or all as JSON. */
 export function printTable(
   columns: readonly string[],
   data: readonly object[],
-  { json, none }: { json: true | undefined; none: string },
+  options: Options,
 ): void {
-  if (json || data.length === 0) {
-    printRows(data, { json, none, line: String });
-    return;
-  }
-  const rows = data.map((row) => {
-    const values: Record<string, unknown> = { ...row };
-    return columns.map((name) => shownText(values[name]));
+  printData(data, options, () => {
+    const rows = data.map((row) => {
+      const values: Record<string, unknown> = { ...row };
+      return columns.map((name) => shownText(values[name]));
+    });
+    const all = [columns, ...rows];
+    const widths = columns.map((_, n) =>
+      Math.max(...all.map((cells) => Math.min(cells[n]?.length ?? 0, WIDTH_MAX))),
+    );
+    return all.map((cells) =>
+      cells
+        .map((cell, n) => cell.padEnd(widths[n] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
   });
-  const all = [columns, ...rows];
-  const widths = columns.map((_, n) =>
-    Math.max(...all.map((cells) => Math.min(cells[n]?.length ?? 0, WIDTH_MAX))),
-  );
-  for (const cells of all) {
-    const line = cells.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join('  ');
-    printLine(line.trimEnd());
-  }
 }
 
-/** Prints a line for each row, or all as JSON. @param none the line for an empty list */
+/** Prints a line for each row, or all as JSON. */
 export function printRows<Row>(
   data: readonly Row[],
-  { json, none, line }: { json: true | undefined; none: string; line: (row: Row) => string },
+  { line, ...options }: Options & { line: (row: Row) => string },
+): void {
+  printData(data, options, () => data.map(line));
+}
+
+function printData(
+  data: readonly unknown[],
+  { json, none }: Options,
+  lines: () => readonly string[],
 ): void {
   if (json) printLine(jsonText({ data }));
-  else for (const text of data.length === 0 ? [none] : data.map(line)) printLine(text);
+  else for (const text of data.length === 0 ? [none] : lines()) printLine(text);
 }

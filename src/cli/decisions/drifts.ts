@@ -10,10 +10,10 @@ import {
   type driftSummary,
 } from '../../resources/ledger/drift.ts';
 import { differenceText, operatorTexts, sentenceOf } from '../../resources/ledger/drift-words.ts';
-import type { Shown } from '../../resources/resource.ts';
+import { columnsOf, type Shown } from '../../resources/resource.ts';
 import type { driftResults } from '../../resources/results.ts';
 import { callDaemon, listAll, type Remote, withQuery } from '../api/remote.ts';
-import { lineOf, printRows } from '../api/table.ts';
+import { lineOf, printRows, printTable } from '../api/table.ts';
 import { exit, withExamples, withRemote } from '../options.ts';
 
 const READ = 'key with the scope read';
@@ -111,7 +111,9 @@ const NONE = 'There is no such drift';
 
 async function showDrifts(options: Options & Filter): Promise<number> {
   const data = await listDrifts(options, options);
-  printRows(data, { json: options.json, none: NONE, line: driftLine });
+  const columns = [...columnsOf(drift).map(({ name }) => name), 'proposal'];
+  const rows = options.json ? data : data.map((row) => ({ ...row, ...textsOf(row) }));
+  printTable(columns, rows, { json: options.json, none: NONE });
   return 0;
 }
 
@@ -206,9 +208,15 @@ function listDrifts(remote: Remote, { state, cause, addr, assignee }: Filter): P
   return listAll(remote, withQuery('/api/drifts', { state, cause, addr, assignee }));
 }
 
+/** Columns of a drift that say more than their value. */
+function textsOf(row: Drift) {
+  return { amount: differenceText(row), proposal: row.proposal && proposalText(row.proposal) };
+}
+
 function driftLine(row: Drift): string {
-  const line = lineOf(drift, row, { amount: differenceText(row) });
-  return row.proposal ? `${line}  ${proposalText(row.proposal)}` : line;
+  const { amount, proposal } = textsOf(row);
+  const line = lineOf(drift, row, { amount });
+  return proposal ? `${line}  ${proposal}` : line;
 }
 
 function proposalText({

@@ -11,6 +11,7 @@ import { Failure } from '../../kernel/errors.ts';
 import { type ProxySettings, parseProxy, withScheme } from '../../kernel/http/forward-proxy.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { BucketKeys } from '../../reports/reports.ts';
+import { SECRET_PATTERN, SECRET_WORDS } from '../../resources/admin/key.ts';
 import type { setting } from '../../resources/admin/setting.ts';
 import type { Shown } from '../../resources/resource.ts';
 import { type Environment, withSecretFiles } from './secret-files.ts';
@@ -235,9 +236,7 @@ function databaseUrlOf(env: Environment, name: string): string | undefined {
 
 function adminKeyOf(env: Environment): string | undefined {
   const value = text(env, 'ADMIN_KEY');
-  if (value && !/^thk_[A-Za-z0-9_-]{32,200}$/.test(value)) {
-    throw bad('ADMIN_KEY', 'thk_ and at least 32 letters, digits, - or _');
-  }
+  if (value && !SECRET_PATTERN.test(value)) throw bad('ADMIN_KEY', SECRET_WORDS);
   return value;
 }
 

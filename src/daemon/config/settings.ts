@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { DAY_MS } from '../../kernel/clock.ts';
 import { parseProxy } from '../../kernel/http/forward-proxy.ts';
 import { FEE_MODES } from '../../operations/operations.ts';
-import { SCOPES } from '../../resources/admin/key.ts';
+import { SCOPES, SECRET_WORDS } from '../../resources/admin/key.ts';
 import { ROLES } from '../../resources/admin/status.ts';
 import { isEventPattern } from '../../resources/delivery/events.ts';
 import { REPORT_FORMATS } from '../../resources/reports/report.ts';
@@ -796,7 +796,7 @@ export const VARIABLES: Record<string, KnownVariable> = {
   ADMIN_KEY: {
     kind: 'secret',
     description:
-      'a key with every scope: thk_ and at least 32 letters, digits, - or _ ' +
+      `a key with every scope: ${SECRET_WORDS} ` +
       '(echo thk_$(openssl rand -hex 24)); another value revokes the key of the former; without ' +
       'it one is generated at the first start and printed once',
   },

@@ -6,6 +6,10 @@ import { resource, type Shown } from '../resource.ts';
 export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'portal', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** The secret of a key, and how refusals and the settings describe it. */
+export const SECRET_PATTERN = /^thk_[A-Za-z0-9_-]{32,200}$/;
+export const SECRET_WORDS = 'thk_ and at least 32 letters, digits, - or _';
+
 /** True for a key that was let in by `portal` alone: it sees what belongs to its owner. */
 export function seesOnlyOwn(scopes: readonly Scope[]): boolean {
   return scopes.includes('portal') && !scopes.includes('read') && !scopes.includes('admin');

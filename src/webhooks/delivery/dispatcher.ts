@@ -44,6 +44,8 @@ const CANCELLED_MAX = 1_000;
 const PULLED = 100;
 /** Of so many endpoints in one pass. */
 const RECOVERING_MAX = 10;
+/** Recovering endpoints of which it is known how far their deliveries were examined. */
+const PULLED_TO_MAX = 10_000;
 /** Endpoints of a page of a round: a claim takes as long as its page, and others wait for it. */
 const PAGE_MAX = 100;
 /** Healthy endpoints, of which nothing is known to be due, that a claim tries beside ready ones. */
@@ -276,6 +278,8 @@ export class Dispatcher {
     const after = await this.deps.db.begin((tx) =>
       pullForward(tx, endpoint, { now, after: from, limit: PULLED }),
     );
+    // Some endpoints are deleted before their end. Those that are left begin again.
+    if (this.pulledTo.size >= PULLED_TO_MAX) this.pulledTo.clear();
     if (after === null) this.pulledTo.delete(endpointId);
     else this.pulledTo.set(endpointId, { recoveredAt, after });
   }

@@ -131,8 +131,9 @@ function read<T>(path: string): Promise<T> {
 
 /** Parts of a view that have nothing to show yet. */
 const waiting = new Set<object>();
-/** Called when there is none any more, which may be at once; set by the frame. */
+/** Shows the view. The frame sets it. */
 let onWhole: () => void = () => {};
+/** Sets what is called once no part of the view waits, at once if none does. */
 export function whenWhole(act: () => void): void {
   onWhole = act;
   if (waiting.size === 0) act();

@@ -2,8 +2,8 @@
 import type { alert } from '../../../resources/admin/alert.ts';
 import { cellText } from '../../../resources/cells.ts';
 import type { Shown } from '../../../resources/resource.ts';
-import { type Loaded, type Page, useData } from '../kit/api.ts';
-import { Card, Time, WalletLink } from '../kit/elements.ts';
+import { type Page, useData } from '../kit/api.ts';
+import { Card, Failed, Time, WalletLink } from '../kit/elements.ts';
 import { amountText, durationText, shortText, signedText } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 
@@ -11,12 +11,11 @@ type Alert = Shown<typeof alert>;
 
 const SHOWN_MAX = 500;
 
-export function useAlerts(): Loaded<Page<Alert>> {
-  return useData<Page<Alert>>(`/api/alerts?limit=${SHOWN_MAX}`, 10_000);
-}
-
 /** Newest first; those of one rule about one wallet in one line. */
-export function AlertsCard({ of: data }: { of: Page<Alert> }) {
+export function AlertsCard() {
+  const path = `/api/alerts?limit=${SHOWN_MAX}`;
+  const { data, problem, reload } = useData<Page<Alert>>(path, 10_000);
+  if (!data) return html`<${Failed} problem=${problem} retry=${reload} />`;
   if (data.data.length === 0) return null;
   const newest = data.data.toSorted((a, b) => b.raised_at.localeCompare(a.raised_at));
   const groups = Map.groupBy(newest, ({ id, rule, detail }) => `${rule} ${detail.addr ?? id}`);

@@ -10,7 +10,7 @@ import { countText, durationText, wordsOf } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 import type { ViewProps } from '../pages.ts';
 import { ActivityCard } from './activity.ts';
-import { AlertsCard, useAlerts } from './alerts.ts';
+import { AlertsCard } from './alerts.ts';
 import { REPORT_COLUMNS, type Report } from './ledger/reports.ts';
 
 type Status = Shown<typeof status>;
@@ -120,16 +120,13 @@ const sumOf = (counts: readonly number[]) => counts.reduce((total, n) => total +
 export default function Overview(_: ViewProps) {
   const { data: status, problem, reload } = useData<Status>('/api/status', 5_000);
   const reports = useData<{ data: Report[] }>('/api/reports?limit=5');
-  const alerts = useAlerts();
-  // What comes later would move what is being read.
-  const isWhole = alerts.data ?? alerts.problem;
-  if (!status || !isWhole) return html`<${Pending} problem=${problem} retry=${reload} />`;
+  if (!status) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<div class="view">
     <div class="view-head">
       <h1>Overview</h1>
       <div class="actions"><${Freeze} freeze=${status.freeze} done=${reload} /></div>
     </div>
-    <${Failed} problem=${problem ?? alerts.problem} retry=${reload} />
+    <${Failed} problem=${problem} retry=${reload} />
     ${
       status.freeze &&
       html`<p class="notice bad" role="alert">
@@ -137,7 +134,7 @@ export default function Overview(_: ViewProps) {
       </p>`
     }
     <${ForPeople} status=${status} />
-    ${alerts.data && html`<${AlertsCard} of=${alerts.data} />`}
+    <${AlertsCard} />
     <${Counts} status=${status} />
     <${ActivityCard} />
     <div class="columns">

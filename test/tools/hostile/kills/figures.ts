@@ -121,7 +121,7 @@ export function figuresOf(
   run: Run,
 ): Delivered {
   const inFeed = Map.groupBy(run.events, ({ id }) => id);
-  const wanted = due.filter(({ type }) => TYPES.includes(`${type.split('.')[0]}.*`));
+  const subscribed = due.filter(({ type }) => TYPES.includes(`${type.split('.')[0]}.*`));
   const byId = new Map(recorded.map((event) => [event.id, event]));
   return {
     events: due.length,
@@ -132,7 +132,7 @@ export function figuresOf(
     destinations: Object.fromEntries(
       run.destinations.map((come) => [
         come.destination.name,
-        atDestination(come, wanted, byId, run),
+        atDestination(come, subscribed, byId, run),
       ]),
     ),
   };
@@ -140,7 +140,7 @@ export function figuresOf(
 
 function atDestination(
   { destination, endpointId, arrivals }: Come,
-  wanted: readonly RecordedEvent[],
+  subscribed: readonly RecordedEvent[],
   recorded: ReadonlyMap<string, RecordedEvent>,
   { claims, unanswered, leaseMs, crashesMs }: Run,
 ): AtDestination {
@@ -162,8 +162,8 @@ function atDestination(
     destination.removesRepeats ? 1 : claimed(id) + crashesMs.length;
   return {
     arrivals: arrivals.length,
-    retried: wanted.filter(({ id }) => claimed(id) > 1).length,
-    lost: wanted.filter(({ id }) => !accepted.has(id)).map(({ id, type }) => `${type} ${id}`),
+    retried: subscribed.filter(({ id }) => claimed(id) > 1).length,
+    lost: subscribed.filter(({ id }) => !accepted.has(id)).map(({ id, type }) => `${type} ${id}`),
     repeated: again.length,
     unanswered: again.filter(isUnanswered).length,
     early: again.filter((pair) => isEarly(pair) && !isUnanswered(pair)).map(textOf),

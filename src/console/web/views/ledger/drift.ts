@@ -144,9 +144,10 @@ function Shares({ drift: { id, addr, amount } }: { drift: DriftDetail }) {
             ${other.amount === null ? 'not exact yet' : signed(other.amount)}
           </a>`,
         ]),
-        drifts.next_cursor
-          ? ['More drifts', html`<a href=${`/drifts?addr=${addr}`}>all of the wallet</a>`]
-          : ['', null],
+        [
+          'More drifts',
+          drifts.next_cursor && html`<a href=${`/drifts?addr=${addr}`}>all of the wallet</a>`,
+        ],
         ['Not yet posted', wallet.unposted === '0' ? null : signed(wallet.unposted)],
         ['In flight', wallet.in_flight === '0' ? null : signed(wallet.in_flight)],
       ]}

@@ -57,8 +57,6 @@ const LINK_FIELDS: readonly Field[] = [
   },
 ];
 
-const expiresAt = ({ expires }: Values) => (expires ? { expires_at: instantOf(expires) } : {});
-
 const listOf = (text: string | undefined) => text?.split(/[\s,]+/).filter(Boolean);
 
 function keyInput(values: Values) {
@@ -75,7 +73,7 @@ function keyInput(values: Values) {
     owner: values.owner,
     scopes: SCOPES.filter((scope) => values[`scope_${scope}`]),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
-    ...expiresAt(values),
+    expires_at: values.expires && instantOf(values.expires),
   };
 }
 
@@ -88,8 +86,8 @@ export default function Keys(_: ViewProps) {
     const { key } = await call<Shown<typeof createdKey>>('POST', '/api/keys', keyInput(values));
     setMade({ what: 'key', secret: key });
   };
-  const link = async (values: Values) => {
-    const input = { owner: values.owner, ...expiresAt(values) };
+  const link = async ({ owner, expires }: Values) => {
+    const input = { owner, expires_at: expires && instantOf(expires) };
     const { url } = await call<Shown<typeof portalLink>>('POST', '/api/portal-links', input);
     setMade({ what: 'portal link', secret: url });
   };

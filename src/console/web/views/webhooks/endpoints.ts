@@ -10,16 +10,6 @@ import type { ViewProps } from '../../pages.ts';
 import { type Endpoint, HealthPill, typesText } from './health.ts';
 import { type NewSecret, SecretCard } from './secret.ts';
 
-const DESTINATION: Field = {
-  name: 'destination',
-  label: 'A broker instead, as JSON',
-  type: 'area',
-  optional: true,
-  hint:
-    'kafka, nats, rabbitmq or sqs, such as {"kind": "kafka", "servers": ["kafka.example:9093"], ' +
-    '"topic": "events"}; stored encrypted',
-};
-
 export const ENDPOINT_FIELDS: readonly Field[] = [
   {
     name: 'url',
@@ -27,7 +17,15 @@ export const ENDPOINT_FIELDS: readonly Field[] = [
     optional: true,
     hint: 'It answers 2xx within 15 seconds; empty for a broker',
   },
-  DESTINATION,
+  {
+    name: 'destination',
+    label: 'A broker instead, as JSON',
+    type: 'area',
+    optional: true,
+    hint:
+      'kafka, nats, rabbitmq or sqs, such as {"kind": "kafka", ' +
+      '"servers": ["kafka.example:9093"], "topic": "events"}; stored encrypted',
+  },
   { name: 'description', label: 'Description', optional: true },
   {
     name: 'event_types',
@@ -88,7 +86,7 @@ export function endpointInput(values: Values) {
   const numberOf = (text: string | undefined) => (text === undefined ? null : Number(text));
   return {
     url,
-    ...(destination === undefined ? {} : { destination: jsonOf('destination', destination) }),
+    destination: destination && jsonOf('destination', destination),
     ordering,
     description: description ?? null,
     event_types: wordsIn(types ?? '*'),
