@@ -12,6 +12,10 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const FINDINGS = `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) =>
   id + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' ')))`;
 const IS_WIDE = `document.documentElement.scrollWidth > document.documentElement.clientWidth`;
+/** Tables whose last columns cannot be seen, by their heads. */
+const CUT_TABLES = `[...document.querySelectorAll('.scroll')]
+  .filter((at) => at.scrollWidth > at.clientWidth)
+  .map((at) => at.querySelector('thead')?.innerText.replaceAll(/\\s+/g, ' '))`;
 
 /** How much of what a page showed has moved since it was opened, and what it was. */
 const MOVED = `new Promise((done) => {
@@ -154,7 +158,7 @@ export async function tabTo(page: Page, text: RegExp): Promise<void> {
   throw new Error(`Tab does not lead to ${text}, but to ${seen.join(', ')}`);
 }
 
-/** What axe finds, and that the page is wider than the screen. */
+/** What axe finds, and that the page or a table is wider than its place. */
 export async function findingsOf(
   page: Page,
   what: string,
@@ -168,5 +172,7 @@ export async function findingsOf(
   await page.evaluate(AXE);
   const found = await page.evaluate<string[]>(FINDINGS);
   if (await page.evaluate<boolean>(IS_WIDE)) found.push('it is wider than the screen');
+  for (const heads of await page.evaluate<string[]>(CUT_TABLES))
+    found.push(`a table is cut: ${heads}`);
   return found;
 }

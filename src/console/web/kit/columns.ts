@@ -1,15 +1,9 @@
 /** The columns of a list of a resource, as its definition has them. */
 import { cellText } from '../../../resources/cells.ts';
 import { columnsOf, type Resource, type Shown } from '../../../resources/resource.ts';
-import { Amount, Code, Time, WalletLink } from './elements.ts';
+import { Amount, Code, type Column, Time, WalletLink } from './elements.ts';
 import { wordsOf } from './format.ts';
 import { html } from './html.ts';
-
-export interface Column<Row> {
-  head: string;
-  number?: boolean;
-  of: (row: Row) => unknown;
-}
 
 /** @param own how this page shows a column; null leaves it out */
 export function columnsFor<R extends Resource>(

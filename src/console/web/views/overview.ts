@@ -1,5 +1,4 @@
 /** What needs a person now, then how the installation does. */
-
 import type { status } from '../../../resources/admin/status.ts';
 import { DAY_MS } from '../../../resources/local-time.ts';
 import type { Shown } from '../../../resources/resource.ts';

@@ -1,9 +1,8 @@
 /** The list of operations; search and filters are part of the address. */
-
 import { KINDS, operation, STATES } from '../../../../resources/operations/operation.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { useList, withQuery } from '../../kit/api.ts';
-import { type Column, columnsFor } from '../../kit/columns.ts';
+import { columnsFor } from '../../kit/columns.ts';
 import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
@@ -11,6 +10,7 @@ import {
   Chip,
   Choice,
   Code,
+  type Column,
   FilterInput,
   ListTable,
   State,

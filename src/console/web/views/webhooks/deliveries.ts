@@ -106,18 +106,22 @@ export const faultWords = (error: string): string => FAULT_WORDS[error] ?? words
 export function deliveryColumns(isOfOne = false) {
   const endpoint = {
     of: ({ endpoint_id: id, endpoint_url: url }: Delivery) =>
-      html`<a class="break" href=${`/endpoints/${id}`}>${url ?? shortText(id)}</a>`,
+      html`<a class="number" href=${`/endpoints/${id}`} title=${url ?? id}>${
+        url === null ? shortText(id) : shortText(url.replace(/^https?:\/\//, ''), 20, 8)
+      }</a>`,
   };
   return columnsFor(delivery, {
     created_at: {
       of: ({ id, created_at: at }) => html`<a href=${`/deliveries/${id}`}><${Time} at=${at} /></a>`,
     },
     id: null,
-    subject: {
-      of: ({ subject }) => html`<span title=${subject}>${subjectText(subject)}</span>`,
+    event_type: {
+      of: ({ event_type: type, subject }) => html`${type}<br />
+        <span class="muted" title=${subject}>${subjectText(subject)}</span>`,
     },
+    subject: null,
     state: { of: (row) => html`<${State} of=${stateOf(row)} />` },
-    last_status: { of: answerOf },
+    last_status: { of: answerOf, number: false },
     finished_at: {
       of: ({ due_at: due, finished_at: end }) =>
         due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,
