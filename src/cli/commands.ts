@@ -113,6 +113,7 @@ function addInstallation(program: Command): void {
       .description('check configuration, database, guards and service; exits 0 if all are well')
       .option('--restored', 'list what may differ after a restore, a copy or a failover')
       .option('--keys-used <file>', 'idempotency keys used since the backup: one a line, or NDJSON')
+      .option('--dry-run', 'only count what the file of --keys-used names')
       .option('--release <reason>', 'allow writes again, with a reason that is stored')
       .option(
         '--send-queued',
@@ -121,7 +122,7 @@ function addInstallation(program: Command): void {
       .option('--limit <n>', 'wallets, tokens and operations that are compared', toWhole, 200)
       .option('--json', 'print JSON'),
     'npx tallyhook doctor',
-    'npx tallyhook doctor --restored --keys-used events.ndjson',
+    'npx tallyhook doctor --restored --keys-used events.ndjson --dry-run',
     'npx tallyhook doctor --restored --release "compared with the shop, 3 keys taken over"',
   ).action(async (options) =>
     exit(

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DAY_MS, type Instant, parseInstant, withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import { isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
+import { HEADER_TEXT_MAX, isHeaderText, isNormalPath, NOT_NORMAL } from '../kernel/http/request.ts';
 import type { TrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { type Caller, isSecret, type Keys } from '../keys/keys.ts';
 import type { GatewayResponse } from './responses.ts';
@@ -101,8 +101,6 @@ export function forwardedHeaders(incoming: IncomingMessage): [string, string][] 
   });
 }
 
-const HEADER_LENGTH_MAX = 255;
-
 /**
  * The key in `Idempotency-Key`. The draft of the header writes it as a quoted string (RFC 9651,
  * section 3.3.3), many clients as it is; both are one key.
@@ -126,13 +124,9 @@ export function boundedHeader(incoming: IncomingMessage, name: string): string |
 
 function bounded(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
-  if (value.length === 0 || value.length > HEADER_LENGTH_MAX || !/^[\x20-\x7e]+$/.test(value)) {
-    throw new Failure(
-      'invalid_request',
-      `${name} must be 1 to ${HEADER_LENGTH_MAX} printable characters`,
-    );
-  }
-  return value;
+  if (isHeaderText(value)) return value;
+  const form = `1 to ${HEADER_TEXT_MAX} printable characters`;
+  throw new Failure('invalid_request', `${name} must be ${form}`);
 }
 
 const TTL_MAX_MS = 7 * DAY_MS;

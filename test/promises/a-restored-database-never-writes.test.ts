@@ -167,6 +167,14 @@ describe('A copy that is started while the original has gone on', () => {
     const missing = await doctor('--keys-used', join(folder, 'none'), '--release', 'x');
     expect(missing).toMatchObject({ code: 1, text: expect.stringContaining('cannot be read') });
     expect(missing.text).not.toContain('Released');
+    const wrong = join(folder, 'wrong');
+    // Nothing of it is taken: the key is used below.
+    await writeFile(wrong, `${'new\n'.repeat(1_500)}\x7fELF\n`);
+    const refused = await doctor('--keys-used', wrong);
+    expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('wrong:1501 is no') });
+    const named = JSON.parse((await doctor('--keys-used', feed(), '--dry-run', '--json')).text);
+    expect(named).toMatchObject({ keys_named: expect.any(Number), keys_taken: 0 });
+    expect(named.keys_named).toBeGreaterThan(0);
     const { code, text } = await doctor('--keys-used', feed(), '--release', 'compared');
     expect(code, text).toBe(0);
     expect(text).toContain('Released. What was queued becomes unknown and ends by evidence\n');

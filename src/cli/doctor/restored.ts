@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { type Config, type Database, identityTools } from '../../daemon/daemon.ts';
 import { isoText, isoTextOrNull } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { HEADER_TEXT_MAX, isHeaderText } from '../../kernel/http/request.ts';
 import { jsonText, tryParseJson } from '../../kernel/json.ts';
 import { makeLog, printLine } from '../../kernel/telemetry/log.ts';
 import {
@@ -29,6 +30,7 @@ import { withUpstream } from './doctor.ts';
 
 interface Options {
   keysUsed?: string;
+  dryRun?: true;
   release?: string;
   sendQueued?: true;
   limit: number;
@@ -42,7 +44,14 @@ interface Listing {
   newestOperationAt: string | null;
   open: Operation[];
   service: Comparison | undefined;
-  keysTaken: number;
+  /** What the file names; undefined without one. */
+  keys: Keys | undefined;
+}
+
+/** Keys and ids of operations in the file, and those of them that were stored now. */
+interface Keys {
+  named: number;
+  taken: number;
 }
 
 /** States in which an operation may have gone on elsewhere. */
@@ -51,6 +60,8 @@ const OPEN_STATES = ['queued', 'sending', 'unknown', 'undecided'] as const;
 export async function runRestored(options: Options): Promise<number> {
   const reason = options.release?.trim();
   if (reason === '') throw new Failure('bad_setting', '--release needs a reason');
+  if (reason && options.dryRun)
+    throw new Failure('bad_setting', '--release and --dry-run exclude each other');
   const { listing, released } = await withDatabase(async (database, config) => {
     const { makeIdentityProof } = await identityTools();
     const { dataDir } = config;
@@ -68,11 +79,10 @@ export async function runRestored(options: Options): Promise<number> {
 }
 
 async function list(database: Database, config: Config, options: Options): Promise<Listing> {
-  const { db, clock } = database;
-  let keysTaken = 0;
-  if (options.keysUsed)
-    for await (const group of readUsedKeys(options.keysUsed))
-      keysTaken += await insertUsedSinceBackup(db, group, clock.now());
+  const { db } = database;
+  const keys = options.keysUsed
+    ? await takeKeys(database, options.keysUsed, options.dryRun)
+    : undefined;
   const freeze = await findCurrent(db, ['restored', 'failover']);
   const [newest] = await listOperations(db, { limit: 1 });
   const open: Operation[] = [];
@@ -90,8 +100,21 @@ async function list(database: Database, config: Config, options: Options): Promi
     open,
     // The sandbox belongs to the process of the daemon.
     service: config.service ? await compare() : undefined,
-    keysTaken,
+    keys,
   };
+}
+
+/** All of the file or, if a line of it is refused, nothing. @throws Failure `bad_setting` */
+async function takeKeys({ db, clock }: Database, path: string, dryRun = false): Promise<Keys> {
+  return db.begin(async (tx) => {
+    const keys: Keys = { named: 0, taken: 0 };
+    for await (const group of readUsedKeys(path)) {
+      for (const { key, operationId } of group)
+        keys.named += (key === null ? 0 : 1) + (operationId === null ? 0 : 1);
+      if (!dryRun) keys.taken += await insertUsedSinceBackup(tx, group, clock.now());
+    }
+    return keys;
+  });
 }
 
 /** @throws Failure `conflict` when nothing is held */
@@ -104,12 +127,13 @@ async function release(
   return true;
 }
 
-function outputOf({ held, newestOperationAt, open, service, keysTaken }: Listing, done: boolean) {
+function outputOf({ held, newestOperationAt, open, service, keys }: Listing, done: boolean) {
   return {
     held: held ?? null,
     released: done,
     newest_operation_at: newestOperationAt,
-    keys_taken: keysTaken,
+    keys_named: keys?.named ?? 0,
+    keys_taken: keys?.taken ?? 0,
     operations: open.map((operation) => ({
       id: operation.id,
       state: operation.state,
@@ -125,14 +149,16 @@ function outputOf({ held, newestOperationAt, open, service, keysTaken }: Listing
 }
 
 function linesOf(listing: Listing, released: boolean, options: Options): string[] {
-  const { held, newestOperationAt, open, service, keysTaken } = listing;
+  const { held, newestOperationAt, open, service, keys } = listing;
   const lines = [
     held
       ? `Held since ${held.since}: ${held.reason}`
       : 'Nothing is held: this is the database that the last start used',
     `The newest operation is of ${newestOperationAt ?? '-'}; what came later is not here`,
   ];
-  if (options.keysUsed) lines.push(`${keysTaken} keys and operations taken from the file`);
+  if (keys && options.dryRun)
+    lines.push(`The file names ${keys.named} keys and operations; a dry run takes none`);
+  else if (keys) lines.push(`${keys.taken} keys and operations taken from the file`);
   for (const { state, id, kind, amount, idempotencyKey, recordedAt } of open)
     lines.push(
       `${state}  ${id}  ${kind} ${amount ?? ''}  ${isoText(recordedAt)}  ${idempotencyKey ?? '-'}`,
@@ -154,7 +180,6 @@ function queuedLine({ sendQueued }: Options): string {
 }
 
 const GROUP_MAX = 1_000;
-const KEY_MAX = 1_000;
 /** Errors after which the key was free again. */
 const UNAPPLIED = ['not_sent', 'unavailable'];
 
@@ -201,6 +226,7 @@ interface Members {
 }
 
 function keyOf(text: string, where: string): string {
-  if (text.length <= KEY_MAX) return text;
-  throw new Failure('bad_setting', `${where} is longer than ${KEY_MAX} characters`);
+  if (isHeaderText(text)) return text;
+  const what = `is no idempotency key: 1 to ${HEADER_TEXT_MAX} printable characters`;
+  throw new Failure('bad_setting', `${where} ${what}; nothing was taken`);
 }

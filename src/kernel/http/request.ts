@@ -31,6 +31,14 @@ export function isNormalPath(path: string): boolean {
   }
 }
 
+/** Of a header that is stored: an idempotency key or a reference. */
+export const HEADER_TEXT_MAX = 255;
+
+/** True for 1 to 255 printable ASCII characters. */
+export function isHeaderText(text: string): boolean {
+  return text.length <= HEADER_TEXT_MAX && /^[\x20-\x7e]+$/.test(text);
+}
+
 /**
  * Bodies are read as they are sent.
  * @param encoding the header `Content-Encoding`
