@@ -68,6 +68,21 @@ function openSender() {
   return { sender, sends, waiting, capacityOf, fill };
 }
 
+it('An endpoint that failed last is not among those served lately, until it delivers', async () => {
+  const { sends, fill, sender } = openSender();
+  const served = () => sender.servedSince(0).map(({ endpointId }) => endpointId);
+  const answers: [status: number, served: string[]][] = [
+    [200, ['1']],
+    [500, []],
+    [200, ['1']],
+  ];
+  for (const [status, expected] of answers) {
+    fill(1, { max: 1 });
+    await sends[0]?.end(status);
+    expect(served()).toEqual(expected);
+  }
+});
+
 it('What is claimed and sent of an endpoint grows while it keeps up, to its bounds', async () => {
   const { sends, fill, capacityOf, sender } = openSender();
   const [inFlight, claimed] = [[] as number[], [] as number[]];

@@ -50,7 +50,7 @@ const PULLED_TO_MAX = 10_000;
 const PAGE_MAX = 100;
 /** Healthy endpoints, of which nothing is known to be due, that a claim tries beside ready ones. */
 const PERHAPS_MAX = 100;
-/** Endpoints from which deliveries were claimed since are examined between rounds. */
+/** Endpoints that were claimed from since, and did not fail last, are examined between rounds. */
 const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
