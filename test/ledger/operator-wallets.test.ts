@@ -5,6 +5,7 @@ import { connect } from '../../src/db/connect.ts';
 import { openingId } from '../../src/ledger/ledger.ts';
 import { listPostedGives } from '../../src/ledger/operator-wallets.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
 import { addr, give, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';
 
 const HOUR = 3_600_000;
@@ -47,6 +48,30 @@ it('Pages of the search begin where the one before ended, and end with the accou
   }
   expect(found.map(({ length }) => length)).toEqual([0, 0, 50, 100, 100, 100, 100]);
   expect(new Set(found.flat()).size).toBe(AFTER);
+});
+
+it('A wallet that is mapped while the ledger runs is searched for at once, and so is what was recorded without it', async () => {
+  await postGives();
+  const { clock, database } = rig;
+  const operators = new Map<string, string>();
+  const books = { ...PLAIN, operators };
+  const ledger = await openLedger({ db: database.db, clock, books, daemonId: 'dmn_2' });
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({
+    'operator:7': String(-10 * (BEFORE + AFTER)),
+  });
+  operators.set('7', WALLET);
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({ 'operator:7': String(-10 * BEFORE) });
+  // A daemon that did not know of it recorded this give.
+  const at = clock.now();
+  await rig.put(give('op_late', { recordedAt: at, sentAt: at, effectiveAt: at }));
+  await completeRecords(database.db, PLAIN);
+  await runDry(ledger, clock);
+  expect(await rig.balances(`wallet:${WALLET}`, 'operator:7')).toEqual({
+    [`wallet:${WALLET}`]: String(-10 * (AFTER + 1)),
+    'operator:7': String(-10 * BEFORE),
+  });
 });
 
 it('What was moved is not read again by later searches', async () => {

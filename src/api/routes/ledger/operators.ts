@@ -1,6 +1,6 @@
 /**
- * `/api/operators`: the wallets that operators pay from. One owner proposes to map a wallet, another
- * approves or rejects it; no daemon has to start again.
+ * `/api/operators`: the wallets that operators pay from. One owner proposes to map a wallet, and
+ * another approves or rejects it; no daemon has to start again.
  */
 import { z } from '@hono/zod-openapi';
 import type { MappedOperator } from '../../../ledger/ledger.ts';
