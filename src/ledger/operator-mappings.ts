@@ -192,7 +192,8 @@ async function listOperators(
           order by k.operator_no limit ${page.limit}`;
   const rows = await sql<(Omit<Operator, 'proposal'> & Stored)[]>`
     with named as (
-      select s.operator_no, s.addr from unnest(${[...named.keys()]}::numeric[], ${[...named.values()]}::text[])
+      select s.operator_no, s.addr
+      from unnest(${[...named.keys()]}::numeric[], ${[...named.values()]}::text[])
         as s(operator_no, addr)
     ), newest as (
       select distinct on (account) substr(account, 10)::numeric as operator_no, account,

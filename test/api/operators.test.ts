@@ -76,6 +76,22 @@ describe('A mapping', () => {
     expect((await approve(2, 'ann', { n: 3 })).body.addr).toBe(second);
   });
 
+  it('The database refuses a mapping that no proposal says, and a second one that is not rejected', async () => {
+    const [addr, other] = [freshAddr(), freshAddr()];
+    await propose(50, addr);
+    const { sql } = api.deps.db;
+    const insert = (n: number, wallet: string) => sql`
+      insert into tallyhook.operator_wallets (account, n, addr)
+      values ('operator:50', ${n}, ${wallet})`;
+    await expect(insert(2, other)).rejects.toThrow(/operator_wallets_once/);
+    await expect(
+      sql`update tallyhook.operator_wallets set addr = ${other} where account = 'operator:50'`,
+    ).rejects.toThrow(/permission denied/);
+    await reject(50);
+    await expect(insert(2, other)).rejects.toThrow(/operator_wallets_decided/);
+    await expect(sql`delete from tallyhook.operator_wallets`).rejects.toThrow(/permission denied/);
+  });
+
   it('A dry run of a proposal stores nothing', async () => {
     const addr = freshAddr();
     const { body } = await propose(4, addr, 'ann', { dry_run: true });
@@ -89,8 +105,8 @@ describe('A mapping', () => {
     const pages = await api.pagesOf('/api/operators?limit=2');
     const rows = pages.flatMap(({ data }) => data) as unknown as { operator_no: string }[];
     const numbers = rows.map(({ operator_no: no }) => no);
-    expect(numbers).toEqual(['1', '2', '3', '10', NAMED_OPERATOR, '123456789012345678901']);
-    expect(rows[4]).toMatchObject({ addr: NAMED_WALLET, source: 'setting', proposal: null });
+    expect(numbers).toEqual(['1', '2', '3', '10', '50', NAMED_OPERATOR, '123456789012345678901']);
+    expect(rows[5]).toMatchObject({ addr: NAMED_WALLET, source: 'setting', proposal: null });
   });
 
   it('Of proposals and approvals at the same time one is made', async () => {

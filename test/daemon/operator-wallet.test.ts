@@ -6,13 +6,14 @@ import { describe, expect, it } from 'vitest';
 import { isoText, systemClock } from '../../src/kernel/clock.ts';
 import { type Answered, type App, makeApp } from '../harness/app.ts';
 import { runCommand } from '../harness/command.ts';
-import { useRig } from '../harness/rig.ts';
+import { QUICK } from '../harness/daemon.ts';
+import { operationIdOf, useRig } from '../harness/rig.ts';
 
 const [BY_GIVES, EXPLAINED] = [Array(3).fill('operator_wallet'), Array(3).fill('explained')];
 
 /** Registers the hooks of an installation whose settings name no wallet of operator 1. */
-function useOperator() {
-  const settings = { ledger: { operators: {} as Record<string, string> } };
+function useOperator(more: object = {}) {
+  const settings = { ledger: { operators: {} as Record<string, string> }, ...more };
   const rig = useRig(settings);
   const sql = <T extends object>(text: string) =>
     rig.world.database.owner.sql.unsafe<T[]>(text).then((rows) => [...rows]);
@@ -166,7 +167,8 @@ describe('Mapped by two owners', () => {
 });
 
 describe('Mapped while something goes wrong', () => {
-  const operator = useOperator();
+  // The wallet that a daemon polls when it is killed is polled again after twice that time.
+  const operator = useOperator({ observer: { ...QUICK.observer, poll_timeout_ms: 1_000 } });
   const { rig, openDrifts } = operator;
 
   it('A daemon that is killed between the approval and the moving loses nothing', async () => {
@@ -206,6 +208,19 @@ describe('Mapped at one of two daemons', () => {
     await expect.poll(operator.off).toBe(0);
     await expect.poll(openDrifts).toEqual([]);
     expect(await operator.states()).not.toContain('returned');
+    // With its next heartbeat it records them on the wallet itself.
+    let amount = 20;
+    const payer = async () => {
+      const id = operationIdOf(await app.give(rig.world.ben, amount++));
+      const rows = await operator.sql<{ account: string }>(
+        `select account from tallyhook.operation_effects
+          where operation_id = '${id}' and amount < 0`,
+      );
+      return rows[0]?.account;
+    };
+    await expect.poll(payer).toBe(`wallet:${operator.addr()}`);
+    await expect.poll(operator.off).toBe(0);
+    await expect.poll(openDrifts).toEqual([]);
     await expect.poll(operator.breaks).toEqual([]);
   });
 });
