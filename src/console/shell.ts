@@ -58,6 +58,7 @@ ${meta}<title>Tallyhook</title>
 <link rel="stylesheet" href="${folder}/style.css">
 <script type="importmap">${importMapOf(folder)}</script>
 ${preloads}
+<link rel="preload" href="${basePath}/session" as="fetch" crossorigin>
 <script type="module" src="${folder}/app.ts"></script>
 </head>
 <body>

@@ -132,12 +132,12 @@ describe('An endpoint', () => {
     const [shown, shownToOther] = await Promise.all(
       [key, other].map(async (reader) => {
         const one = await api.call('GET', `/api/deliveries/${id}`, { key: reader });
-        return [one.body.failing, one.body.last_error];
+        return [one.body.failing, one.body.last_error, one.body.endpoint_url];
       }),
     );
     expect([shown, shownToOther]).toEqual([
-      [true, 'timeout'],
-      [true, null],
+      [true, 'timeout', url],
+      [true, null, new URL(url).origin],
     ]);
     for (const surface of [
       `/api/deliveries/${id}`,

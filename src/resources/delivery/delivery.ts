@@ -32,6 +32,9 @@ export const delivery = resource(
   {
     id: id('dlv'),
     endpoint_id: id('ep', undefined, { title: 'Endpoint' }),
+    endpoint_url: nullable(
+      text('Only the origin for a key of another owner; null once the endpoint is removed'),
+    ),
     event_id: id('evt'),
     event_type: text(),
     subject: text(),

@@ -153,18 +153,19 @@ function listedOf({ sql }: Queryable, now: Instant) {
   };
 }
 
-/** What is shown of the rows `d`, with the subject of their event `e`. */
+/** What is shown of the rows `d`, with the subject of their event `e`, and their endpoint `p`. */
 function shown({ sql }: Queryable) {
-  return sql`'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id,
+  return sql`'dlv_' || d.id as id, 'ep_' || d.endpoint_id as endpoint_id, p.url as endpoint_url,
     'evt_' || d.event_id as event_id, d.event_type, e.subject, e.subject_seq, d.state, d.due_at,
     d.attempts, d.created_at, d.finished_at, coalesce(l.status, d.status) as last_status,
     l.error as last_error,
     d.state in ('pending', 'held') and coalesce(l.result <> 'delivered', false) as failing`;
 }
 
-/** The event `e` and the last logged attempt `l` of the rows `d`. */
+/** The endpoint `p`, the event `e` and the last logged attempt `l` of the rows `d`. */
 function joined({ sql }: Queryable) {
-  return sql`left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
+  return sql`left join tallyhook.endpoints p on p.id = 'ep_' || d.endpoint_id
+    left join tallyhook.events e on e.recorded_at = d.created_at and e.id = d.event_id
     left join lateral (
       select a.status, a.error, a.result from tallyhook.attempts a
       where a.delivery_id = d.id order by a.n desc, a.at desc limit 1) l on true`;

@@ -8,7 +8,7 @@ import { shower } from '../../../resources/show.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { filtersOf, idInput, schemaOf } from '../../http/schemas.ts';
+import { filtersOf, idInput, originOf, schemaOf } from '../../http/schemas.ts';
 import { ownOrAdmin, requireOwn, requireOwner, requireSeen } from './endpoints.ts';
 
 const showAttempt = shower(attempt);
@@ -114,16 +114,17 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
   });
 }
 
-/** Why an attempt failed is shown to the owner of the endpoint and to admin keys. */
-async function visibleTo<D extends Pick<Row<typeof delivery>, 'endpointId' | 'lastError'>>(
-  webhooks: ApiDeps['webhooks'],
-  rows: readonly D[],
-  caller: Caller,
-): Promise<D[]> {
-  const failed = rows.filter(({ lastError }) => lastError !== null);
-  const ids = [...new Set(failed.map(({ endpointId }) => endpointId))];
+/** Why an attempt failed, and where to, is shown to the owner of the endpoint and to admin keys. */
+async function visibleTo<
+  D extends Pick<Row<typeof delivery>, 'endpointId' | 'endpointUrl' | 'lastError'>,
+>(webhooks: ApiDeps['webhooks'], rows: readonly D[], caller: Caller): Promise<D[]> {
+  const ids = [...new Set(rows.map(({ endpointId }) => endpointId))];
   const seen = await ownOrAdmin(webhooks, ids, caller);
-  return rows.map((row) => (seen.has(row.endpointId) ? row : { ...row, lastError: null }));
+  return rows.map((row) => {
+    if (seen.has(row.endpointId)) return row;
+    const { endpointUrl: url } = row;
+    return { ...row, endpointUrl: url === null ? null : originOf(url), lastError: null };
+  });
 }
 
 /** A receiver's answer may name its own secrets. */

@@ -115,17 +115,21 @@ export async function call<T>(
   return isJson ? answer.json() : ((await answer.text()) as T);
 }
 
-/** Requests that are on their way, by their path; none was sent before the last change. */
+/** Requests by their path, until shortly after their answer; none was sent before a change. */
 const reading = new Map<string, Promise<unknown>>();
+/** Parts of a page are drawn one after the other. */
+const SHARED_MS = 300;
 
 /** Parts of the page that ask for a path at the same time share the answer. @throws Problem */
 function read<T>(path: string): Promise<T> {
   const found = reading.get(path);
   if (found) return found as Promise<T>;
-  const asked: Promise<T> = call<T>('GET', path).finally(() => {
-    if (reading.get(path) === asked) reading.delete(path);
-  });
+  const asked = call<T>('GET', path);
   reading.set(path, asked);
+  const forget = () => {
+    if (reading.get(path) === asked) reading.delete(path);
+  };
+  asked.then(() => pause(SHARED_MS).then(forget), forget);
   return asked;
 }
 

@@ -120,27 +120,31 @@ const sumOf = (counts: readonly number[]) => counts.reduce((total, n) => total +
 export default function Overview(_: ViewProps) {
   const { data: status, problem, reload } = useData<Status>('/api/status', 5_000);
   const reports = useData<{ data: Report[] }>('/api/reports?limit=5');
-  if (!status) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<div class="view">
     <div class="view-head">
       <h1>Overview</h1>
-      <div class="actions"><${Freeze} freeze=${status.freeze} done=${reload} /></div>
+      <div class="actions">
+        ${status && html`<${Freeze} freeze=${status.freeze} done=${reload} />`}
+      </div>
     </div>
-    <${Failed} problem=${problem} retry=${reload} />
+    <${status ? Failed : Pending} problem=${problem} retry=${reload} />
     ${
-      status.freeze &&
+      status?.freeze &&
       html`<p class="notice bad" role="alert">
         Writes are frozen by ${status.freeze.frozen_by}: ${status.freeze.reason}
       </p>`
     }
-    <${ForPeople} status=${status} />
+    ${status && html`<${ForPeople} status=${status} />`}
     <${AlertsCard} />
-    <${Counts} status=${status} />
+    ${status && html`<${Counts} status=${status} />`}
     <${ActivityCard} />
     <div class="columns">
-      <${ServiceCard} status=${status} />
-      <${StagesCard} stages=${status.stages} />
-      <${OperationsCard} operations=${status.open.operations} />
+      ${
+        status &&
+        html`<${ServiceCard} status=${status} />
+          <${StagesCard} stages=${status.stages} />
+          <${OperationsCard} operations=${status.open.operations} />`
+      }
       <${Card} title="Latest reports" aside=${html`<a href="/reports">all</a>`}>
         <${Table}
           rows=${reports.data?.data}

@@ -122,7 +122,8 @@ async function signedIn(browser: Browser, url: string): Promise<Page> {
 /** Run in the page: until its view is shown and nothing of it loads any more. */
 const IS_SHOWN = `document.querySelector('main .view') !== null &&
   document.querySelector('main .opening') === null &&
-  ![...document.querySelectorAll('main [role=status]')].some((at) => at.innerText === 'Loading…') &&
+  ![...document.querySelectorAll('main [role=status]')]
+    .some((at) => at.textContent === 'Loading…') &&
   performance.now()`;
 
 async function timeOf(page: Page, address: string): Promise<number> {

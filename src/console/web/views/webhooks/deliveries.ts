@@ -3,7 +3,7 @@ import { DELIVERY_STATES, delivery } from '../../../../resources/delivery/delive
 import { EVENT_TYPES } from '../../../../resources/delivery/events.ts';
 import { FAULT_WORDS } from '../../../../resources/faults.ts';
 import type { Shown } from '../../../../resources/resource.ts';
-import { isSubscriber, useData, useList, withQuery } from '../../kit/api.ts';
+import { isSubscriber, type Page, useData, useList, withQuery } from '../../kit/api.ts';
 import { columnsFor } from '../../kit/columns.ts';
 import { Card, Chip, Choice, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { isPast, shortText, wordsOf } from '../../kit/format.ts';
@@ -22,6 +22,9 @@ const ADVICE: Record<string, string> = {
     'Every attempt of these deliveries failed. Mend the receiver and retry them, or give them up.',
 };
 
+/** Endpoints to choose from; the deliveries of another one are opened from its page. */
+const OFFERED_MAX = 50;
+
 export default function Deliveries(_: ViewProps) {
   const { query } = usePlace();
   const [endpoint, state, type, event] = ['endpoint_id', 'state', 'event_type', 'event_id'].map(
@@ -29,18 +32,20 @@ export default function Deliveries(_: ViewProps) {
   );
   const filter = { endpoint_id: endpoint, state, event_type: type, event_id: event };
   const list = useList<Delivery>(withQuery('/api/deliveries', { limit: '50', ...filter }));
-  const endpoints = useData<{ data: Endpoint[] }>('/api/endpoints?limit=500').data?.data ?? [];
-  const urlOf = new Map(endpoints.map(({ id, url }) => [id, url]));
-  const pairs = endpoints.map(({ id, url }): [string, string] => [id, url]);
+  const { data: page } = useData<Page<Endpoint>>(`/api/endpoints?limit=${OFFERED_MAX}`);
+  const offered = (page?.data ?? []).map(({ id, url }): [string, string] => [id, url]);
+  if (endpoint && offered.every(([id]) => id !== endpoint))
+    offered.push([endpoint, list.rows?.[0]?.endpoint_url ?? shortText(endpoint)]);
   return html`<${View} title="Deliveries" lead=${ADVICE[state ?? '']}>
     <${Card}>
       <div class="filters">
         <${Choice}
           name="Endpoint"
           value=${endpoint}
-          options=${isSubscriber() ? pairs : [['', 'any endpoint'], ...pairs]}
+          options=${isSubscriber() ? offered : [['', 'any endpoint'], ...offered]}
           onChange=${(value: string) => setQuery({ endpoint_id: value })}
         />
+        ${page?.next_cursor && html`<a href="/endpoints">More endpoints</a>`}
         <${Choice}
           name="State"
           value=${state}
@@ -71,7 +76,7 @@ export default function Deliveries(_: ViewProps) {
       <${ListTable}
         list=${list}
         file=${delivery}
-        columns=${deliveryColumns(urlOf)}
+        columns=${deliveryColumns()}
         keyOf=${({ id }: Delivery) => id}
         empty="No delivery matches. An event is delivered to each endpoint that wants its type."
       />
@@ -97,11 +102,11 @@ export function answerOf({ last_status: status, last_error: error }: Delivery): 
 
 export const faultWords = (error: string): string => FAULT_WORDS[error] ?? wordsOf(error);
 
-/** @param urlOf the addresses of endpoints by their ids; without it all are of one endpoint */
-export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {
-  const endpoint = urlOf && {
-    of: ({ endpoint_id: id }: Delivery) =>
-      html`<a class="break" href=${`/endpoints/${id}`}>${urlOf.get(id) ?? shortText(id)}</a>`,
+/** @param isOfOne all are of the endpoint whose page shows them */
+export function deliveryColumns(isOfOne = false) {
+  const endpoint = {
+    of: ({ endpoint_id: id, endpoint_url: url }: Delivery) =>
+      html`<a class="break" href=${`/endpoints/${id}`}>${url ?? shortText(id)}</a>`,
   };
   return columnsFor(delivery, {
     created_at: {
@@ -117,6 +122,6 @@ export function deliveryColumns(urlOf?: ReadonlyMap<string, string>) {
       of: ({ due_at: due, finished_at: end }) =>
         due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,
     },
-    endpoint_id: endpoint ?? null,
+    endpoint_id: isOfOne ? null : endpoint,
   });
 }

@@ -79,7 +79,7 @@ export default function EndpointView({ ids }: ViewProps) {
       <${Failed} problem=${recent.problem} retry=${recent.reload} />
       <${Table}
         rows=${rows?.slice(0, SHOWN)}
-        columns=${deliveryColumns()}
+        columns=${deliveryColumns(true)}
         keyOf=${(delivery: Delivery) => delivery.id}
         empty="Nothing yet. Send a test, or wait for an event of its types."
       />
