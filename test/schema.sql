@@ -535,6 +535,14 @@ CASE
     ELSE NULL::timestamp with time zone
 END) stored
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.operator_wallets (
+  account text not null,
+  n smallint not null,
+  addr text not null,
+  rejected_by text,
+  rejected_at timestamp(3) with time zone,
+  reject_reason text
+);
 create table tallyhook.owners (
   name text not null
 );
@@ -847,12 +855,14 @@ alter table tallyhook.day_balances add constraint day_balances_at_day_ends_at_fk
 alter table tallyhook.day_balances add constraint day_balances_balance_whole CHECK ((scale(balance) = 0));
 alter table tallyhook.day_ends add constraint day_ends_last_batch_batches_id_fk FOREIGN KEY (last_batch) REFERENCES tallyhook.batches(id);
 alter table tallyhook.day_ends add constraint day_ends_pkey PRIMARY KEY (at);
+alter table tallyhook.decisions add constraint decisions_by_decision UNIQUE (subject, n, decision);
 alter table tallyhook.decisions add constraint decisions_by_proposer UNIQUE (subject, n, proposed_by);
 alter table tallyhook.decisions add constraint decisions_known CHECK (
 CASE
     WHEN (subject ~~ 'op\_%'::text) THEN (decision = ANY (ARRAY['executed'::text, 'not_executed'::text]))
     WHEN (subject ~~ 'drf\_%'::text) THEN (decision = ANY (ARRAY['book'::text, 'link'::text, 'dismiss'::text]))
     WHEN (subject ~~ 'per\_%'::text) THEN (decision = ANY (ARRAY['close'::text, 'reopen'::text]))
+    WHEN (subject ~~ 'operator:%'::text) THEN (length(decision) = 42)
     ELSE false
 END);
 alter table tallyhook.decisions add constraint decisions_link_an_operation CHECK (((decision = 'link'::text) = (operation_id IS NOT NULL)));
@@ -920,6 +930,9 @@ alter table tallyhook.operations add constraint operations_state_known CHECK ((s
 alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.operator_wallets add constraint operator_wallets_account_n_pk PRIMARY KEY (account, n);
+alter table tallyhook.operator_wallets add constraint operator_wallets_decided FOREIGN KEY (account, n, addr) REFERENCES tallyhook.decisions(subject, n, decision);
+alter table tallyhook.operator_wallets add constraint operator_wallets_rejected_by_someone CHECK (((rejected_at IS NULL) = (rejected_by IS NULL)));
 alter table tallyhook.owners add constraint owners_are_named CHECK ((tallyhook.owner_key(name) <> ''::text));
 alter table tallyhook.owners add constraint owners_pkey PRIMARY KEY (name);
 alter table tallyhook.pending_deliveries add constraint pending_deliveries_pkey PRIMARY KEY (id);
@@ -1026,6 +1039,8 @@ CREATE INDEX operations_ended ON tallyhook.operations USING btree (ended_as, rec
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (idempotency_key, owner) WHERE key_held;
 CREATE UNIQUE INDEX operations_reported ON tallyhook.operations USING btree (reported_as) WHERE (reported_as IS NOT NULL);
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE unnumbered;
+CREATE UNIQUE INDEX operator_wallets_by_wallet ON tallyhook.operator_wallets USING btree (lower(addr)) WHERE (rejected_at IS NULL);
+CREATE UNIQUE INDEX operator_wallets_once ON tallyhook.operator_wallets USING btree (account) WHERE (rejected_at IS NULL);
 CREATE UNIQUE INDEX owners_once ON tallyhook.owners USING btree (tallyhook.owner_key(name));
 CREATE INDEX pending_deliveries_by_subject ON tallyhook.pending_deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (subject IS NOT NULL);
 CREATE INDEX pending_deliveries_due ON tallyhook.pending_deliveries USING btree (endpoint_id, due_at);
@@ -1352,8 +1367,7 @@ create view finance_v1.operations_without_tx_number as
 create view finance_v1.operators as
  WITH named AS (
          SELECT (x.key)::numeric AS operator_no,
-            x.value AS addr,
-            ('wallet:'::text || x.value) AS account
+            x.value AS addr
            FROM (tallyhook.installation i
              CROSS JOIN LATERAL jsonb_each_text(((
                 CASE i.name
@@ -1363,8 +1377,16 @@ create view finance_v1.operators as
         ), known AS (
          SELECT named.operator_no,
             named.addr,
-            named.account
+            ('wallet:'::text || named.addr) AS account
            FROM named
+        UNION ALL
+         SELECT m.operator_no,
+            m.addr,
+            ('wallet:'::text || m.addr)
+           FROM tallyhook.mapped_operators m
+          WHERE (NOT (EXISTS ( SELECT
+                   FROM named n
+                  WHERE (n.operator_no = m.operator_no))))
         UNION ALL
          SELECT (substr(accounts.name, 10))::numeric AS substr,
             NULL::text,
@@ -1620,6 +1642,14 @@ create view tallyhook.known_balances as
     posted_at
    FROM tallyhook.posting_requests
   WHERE ((kind = 'opening'::text) AND (posted_at IS NOT NULL));
+create view tallyhook.mapped_operators as
+ SELECT (substr(w.account, 10))::numeric AS operator_no,
+    w.addr
+   FROM (tallyhook.operator_wallets w
+     JOIN tallyhook.decisions d ON (((d.subject = w.account) AND (d.n = w.n))))
+  WHERE ((w.rejected_at IS NULL) AND (d.approvals_needed <= ( SELECT count(*) AS count
+           FROM tallyhook.approvals a
+          WHERE ((a.subject = d.subject) AND (a.n = d.n)))));
 create view tallyhook.pending_effects as
  SELECT account_key,
     min(account) AS account,
@@ -1814,13 +1844,13 @@ comment on column finance_v1.coverage.stale is 'Wallets whose newest processed o
 comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above `decisions.second_approver_above`.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; null until it has all approvals.';
 comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen; for an operator the address of its wallet.';
 comment on column finance_v1.decisions.n is 'Number of the proposal about its subject, from 1; the newest counts.';
 comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
-comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period, or the account of the operator.';
 comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), recognised (as gives of an operator), assigned, proposed, approved, or the state in which it ended.';
 comment on column finance_v1.drift_history.at is 'When it happened.';
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
@@ -2020,7 +2050,7 @@ comment on function finance_v1.wallet_statement(text,timestamp with time zone,ti
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
-comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, and every reopening of a signed one. It has an effect only once it is approved.';
+comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, every reopening of a signed one, and every mapping of an operator to its wallet. It has an effect only once it is approved.';
 comment on relation finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
@@ -2030,7 +2060,7 @@ comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the servic
 comment on relation finance_v1.nft_movements is 'The journal of NFTs, append-only: what our writes did, and what observations showed that was made elsewhere. What turns out otherwise later is reversed: sum only standing movements.';
 comment on relation finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
-comment on relation finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
+comment on relation finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, or two owners mapped to it, and the account of what was paid without one.';
 comment on relation finance_v1.period_history is 'What people did with periods, append-only.';
 comment on relation finance_v1.periods is 'Every close of a period, and the open period. Balances of a closed period, as they were signed: balances_as_of(period_to, known_at).';
 comment on relation finance_v1.reports is 'Every report that was made.';
@@ -2185,6 +2215,7 @@ grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.key_usage to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
+grant select on tallyhook.mapped_operators to tallyhook_writer;
 grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant insert, select on tallyhook.numbered_events to tallyhook_writer;
@@ -2221,6 +2252,10 @@ grant update on tallyhook.operations.token_id to tallyhook_writer;
 grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
+grant insert, select on tallyhook.operator_wallets to tallyhook_writer;
+grant update on tallyhook.operator_wallets.reject_reason to tallyhook_writer;
+grant update on tallyhook.operator_wallets.rejected_at to tallyhook_writer;
+grant update on tallyhook.operator_wallets.rejected_by to tallyhook_writer;
 grant insert, select on tallyhook.owners to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.pending_deliveries to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;

@@ -117,19 +117,28 @@ from (
 ) p
 group by p.account_key;
 --> statement-breakpoint
+-- The mappings of operators to wallets that two owners made.
+create or replace view tallyhook.mapped_operators as
+select substr(w.account, 10)::numeric as operator_no, w.addr
+from tallyhook.operator_wallets w join tallyhook.decisions d on d.subject = w.account and d.n = w.n
+where w.rejected_at is null
+  and d.approvals_needed <= (select count(*) from tallyhook.approvals a where a.subject = d.subject and a.n = d.n);
+--> statement-breakpoint
 create or replace view finance_v1.operators as
 with named as (
-  select x.key::numeric as operator_no, x.value as addr, 'wallet:' || x.value as account
+  select x.key::numeric as operator_no, x.value as addr
   from tallyhook.installation i
   cross join lateral jsonb_each_text((case i.name when 'ledger_settings' then i.value end)::jsonb -> 'operators') x
 ), known as (
-  select operator_no, addr, account from named
+  select operator_no, addr, 'wallet:' || addr as account from named
+  union all select m.operator_no, m.addr, 'wallet:' || m.addr from tallyhook.mapped_operators m
+    where not exists (select from named n where n.operator_no = m.operator_no)
   union all select substr(name, 10)::numeric, null, name from tallyhook.accounts where kind = 'operator'
 )
 select k.operator_no, k.addr, coalesce(a.name, k.account) as account, coalesce(a.balance, 0) as balance
 from known k left join tallyhook.accounts a on lower(a.name) = lower(k.account) and a.asset = 'service_token';
 --> statement-breakpoint
-comment on view finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
+comment on view finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, or two owners mapped to it, and the account of what was paid without one.';
 comment on column finance_v1.operators.operator_no is 'Number of the operator wallet, as in operations.operation_no.';
 comment on column finance_v1.operators.addr is 'Address of its wallet; empty for the account of gives whose operator had no address.';
 comment on column finance_v1.operators.account is 'Account that its gives are paid from.';
@@ -536,9 +545,9 @@ from tallyhook.decisions d
 left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by, max(y.at) as at
   from tallyhook.approvals y where y.subject = d.subject and y.n = d.n having count(*) >= d.approvals_needed) q on true;
 --> statement-breakpoint
-comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, and every reopening of a signed one. It has an effect only once it is approved.';
-comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen.';
+comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, every close of a period, which its signature approves, every reopening of a signed one, and every mapping of an operator to its wallet. It has an effect only once it is approved.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period, or the account of the operator.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close or reopen; for an operator the address of its wallet.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; null until it has all approvals.';
@@ -774,5 +783,5 @@ grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_
 --> statement-breakpoint
 grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
 --> statement-breakpoint
-grant select on tallyhook.pending_effects, tallyhook.due_effects, tallyhook.age_buckets, tallyhook.bookings,
+grant select on tallyhook.mapped_operators, tallyhook.pending_effects, tallyhook.due_effects, tallyhook.age_buckets, tallyhook.bookings,
   tallyhook.burned_from to tallyhook_writer;

@@ -26,6 +26,7 @@ import { addFigures } from './routes/delivery/figures.ts';
 import { addReplays } from './routes/delivery/replays.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
+import { addOperators } from './routes/ledger/operators.ts';
 import { addPeriods } from './routes/ledger/periods.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
@@ -150,6 +151,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addTokens(router, { db });
   addLedger(router, { db });
   addDrifts(router, { db, clock, drifts, wake });
+  addOperators(router, deps);
   addEvents(router, { db, webhooks, nextEvent, stopping, feedWaitMaxMs });
   addConsumers(router, { consumers, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { db, clock, webhooks });

@@ -11,6 +11,7 @@ import type { Log } from '../kernel/telemetry/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/telemetry/metrics.ts';
 import type { Wake } from '../kernel/workers.ts';
 import type { Audit, Keys, Sessions } from '../keys/keys.ts';
+import type { OperatorMappings } from '../ledger/ledger.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Consumers } from '../outbox/outbox.ts';
@@ -34,6 +35,7 @@ export interface ApiDeps {
   operations: Pick<Operations, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
   decisions: Decisions;
   drifts: Drifts;
+  operatorMappings: OperatorMappings;
   reportedOperations: ReportedOperations;
   imports: Imports;
   observer: Pick<

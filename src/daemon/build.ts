@@ -5,11 +5,12 @@
 import { makeApi, makeMetricsApi, readReport } from '../api/api.ts';
 import { makeConsole, makeSessionRoutes } from '../console/console.ts';
 import { makeRefusals } from '../db/checks/refusals.ts';
+import type { Tx } from '../db/connect.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
 import { makeImports } from '../imports/imports.ts';
-import { pause, systemClock } from '../kernel/clock.ts';
+import { type Instant, pause, systemClock } from '../kernel/clock.ts';
 import { makeTrustedProxies } from '../kernel/http/trusted-proxies.ts';
 import { makeIds } from '../kernel/ids.ts';
 import { systemRandom } from '../kernel/random.ts';
@@ -17,7 +18,7 @@ import type { Log } from '../kernel/telemetry/log.ts';
 import { makeMetrics, measurePools } from '../kernel/telemetry/metrics.ts';
 import type { Wake } from '../kernel/workers.ts';
 import { makeAudit, makeKeys, makeSessions } from '../keys/keys.ts';
-import { listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
+import { listIncludedInOpenings, makeLedger, makeOperatorMappings } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
@@ -76,7 +77,7 @@ type Stages = ReturnType<typeof makeStages>;
 export async function build(config: Config, database: Database, service: Service, log: Log) {
   const base = await makeBase(config, database, service, log);
   const { workersDb, peopleDb, clock, daemon, metrics, keys, upstream, delivery } = base;
-  const wakeUps = makeWakeUps({ webhooks: delivery.wake });
+  const { wakeUps } = base;
   const { wake } = wakeUps;
   const stages = makeStages(config, base, service, wake);
   const gateway = buildGateway(config, base, stages, wake);
@@ -189,12 +190,21 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   });
   const trusted = makeTrustedProxies(config.http.trusted_proxies);
   const identity = makeIdentityProof({ database, dataDir: config.dataDir, log });
+  const effectSettings = ledgerSettings(config);
+  const operatorMappings = makeOperatorMappings({
+    db: peopleDb,
+    clock,
+    operators: effectSettings.operators,
+    observe: pollWallet,
+    onMapped: () => wakeUps.wake('ledger'),
+  });
   const heartbeat = makeHeartbeat({
     database,
     identity,
     daemon,
     service: service.identity,
     upstream,
+    operatorMappings,
     log,
     metrics,
     aliveMs,
@@ -212,6 +222,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     log,
     metrics,
   });
+  const wakeUps = makeWakeUps({ webhooks: delivery.wake });
   return {
     db,
     workersDb,
@@ -230,14 +241,22 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     refusals: makeRefusals(),
     delivery,
     trusted,
+    wakeUps,
+    effectSettings,
+    operatorMappings,
   };
+}
+
+/** Has a wallet polled from now on, and at once. */
+async function pollWallet(tx: Tx, addr: string, now: Instant): Promise<void> {
+  await addWallets(tx, [addr], now);
+  await expedite(tx, new Map([[targetName({ kind: 'wallet', addr }), now]]));
 }
 
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   const { workersDb, peopleDb, reads, clock, random, ids, metrics, encryption, log } = base;
-  const { daemon, upstream, heartbeat } = base;
-  const effectSettings = ledgerSettings(config);
+  const { daemon, upstream, heartbeat, effectSettings, operatorMappings } = base;
   const outbox = makeOutbox({ clock, ids });
   const context = { clock, random, ids, metrics, log, daemon, outbox, effectSettings };
   const workers = { ...context, db: workersDb };
@@ -292,6 +311,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     decisions,
     drifts,
     reportedOperations,
+    operatorMappings,
     imports,
     ledger,
     observer,
@@ -332,7 +352,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
       clock,
       pause,
       log,
-      ...firstPollSettings(config),
+      ...firstPollSettings(config, base.effectSettings),
     }),
     // `single` bounds the wait of the caller.
     findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),

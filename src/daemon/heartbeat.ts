@@ -1,8 +1,8 @@
 /**
  * Keeps this daemon registered as alive, in the transaction that proves that the database is the
  * known one and still belongs to the service of this daemon. On the way it follows the database's
- * clock, divides the polling budget among the living daemons that poll, and restarts an embedded
- * server that died.
+ * clock and the mappings of operators, divides the polling budget among the living daemons that
+ * poll, and restarts an embedded server that died.
  */
 import { type Daemon, keepAlive, type Living } from '../db/leases.ts';
 import { isOutage, logOutage, toDatabaseError } from '../db/sqlstate.ts';
@@ -10,6 +10,7 @@ import { after, type Instant, type MachineCount, machineCount } from '../kernel/
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
 import type { Metrics } from '../kernel/telemetry/metrics.ts';
+import type { OperatorMappings } from '../ledger/ledger.ts';
 import { ROLES, type Role } from '../resources/admin/status.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
@@ -48,6 +49,7 @@ export function makeHeartbeat(deps: {
   /** The identity of the service that it sends to. */
   service: string;
   upstream: Pick<Upstream, 'appPerS' | 'share' | 'syncQuota'>;
+  operatorMappings: Pick<OperatorMappings, 'load'>;
   log: Log;
   metrics: Pick<Metrics, 'beforeScrape' | 'clockCorrection' | 'daemons' | 'heartbeatAlive'>;
   aliveMs: number;
@@ -55,7 +57,7 @@ export function makeHeartbeat(deps: {
   machine?: MachineCount;
 }): Heartbeat {
   const { database, identity, daemon, roles, service, upstream, log, metrics, aliveMs } = deps;
-  const { machine = machineCount } = deps;
+  const { machine = machineCount, operatorMappings } = deps;
   let last = { at: machine.ms(), interruptions: machine.interruptions() };
   let living: readonly Living[] = [];
   let startedAt: Instant | undefined;
@@ -81,6 +83,7 @@ export function makeHeartbeat(deps: {
       const move = await findMove(tx, service);
       if (move) moved.abort(move);
       moved.signal.throwIfAborted();
+      await operatorMappings.load(tx);
       const own = { roles: roles(), appPerS: upstream.appPerS() };
       return keepAlive(tx, daemon, database.clock.now(), aliveMs, own);
     });

@@ -10,7 +10,7 @@ import { type Daemon, isLeaseLost, lockLease, makeHeldLease } from '../db/leases
 import { DatabaseError } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert } from '../kernel/errors.ts';
-import { type EffectSettings, lockDuePostings } from '../operations/operations.ts';
+import { accountKey, type EffectSettings, lockDuePostings } from '../operations/operations.ts';
 import {
   type Beginning,
   beginPass,
@@ -31,7 +31,7 @@ import {
   readOpenings,
 } from './openings.ts';
 import { makeOperatorWallets, type OnMovedGives } from './operator-wallets.ts';
-import { type Problem, planWork, type Work } from './plan.ts';
+import { type Plan, type Problem, planWork, type Work } from './plan.ts';
 import { accountKind, effectiveTimeOf, type PostingRequest } from './posting.ts';
 import { tokensOf } from './tokens/journal.ts';
 import { listDueHolders, readJournals } from './tokens/movements.ts';
@@ -66,6 +66,11 @@ export {
   openingId,
   openingsOf,
 } from './openings.ts';
+export {
+  type MappedOperator,
+  makeOperatorMappings,
+  type OperatorMappings,
+} from './operator-mappings.ts';
 export { listMovedGives, type MovedGive, type OnMovedGives } from './operator-wallets.ts';
 export type { PostingRequest } from './posting.ts';
 export type { ObservedHolder } from './tokens/journal.ts';
@@ -111,7 +116,7 @@ export function makeLedger(deps: Deps): Ledger {
   const locking = { ...deps, lockLease: (tx: Tx, fence: bigint) => lockLease(tx, LEASE, fence) };
   const feeRules = makeFeeRules(locking);
   const operatorWallets = makeOperatorWallets(locking);
-  const postNext = makePosting(deps, feeRules.isDue);
+  const postNext = makePosting(deps, feeRules.isDue, operatorWallets.notePosted);
   return {
     async runOnce(now, signal) {
       const fence = await lease.take(now);
@@ -136,7 +141,11 @@ export function makeLedger(deps: Deps): Ledger {
 }
 
 /** Posts the oldest due rows as one batch; without any, the evidence that waits. */
-function makePosting(deps: Deps, areFeesDue: ReturnType<typeof makeFeeRules>['isDue']) {
+function makePosting(
+  deps: Deps,
+  areFeesDue: ReturnType<typeof makeFeeRules>['isDue'],
+  onPosted: (accounts: ReadonlySet<string>) => void,
+) {
   const { db, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
   const evidence = makeEvidenceChain(deps);
   // Halved after a refused batch until the bad row is alone, doubled after each success.
@@ -151,16 +160,19 @@ function makePosting(deps: Deps, areFeesDue: ReturnType<typeof makeFeeRules>['is
     while (!signal?.aborted) {
       let work: Work | undefined;
       try {
-        const { posted, unchanged, problems, more, feesDue } = await db.begin(async (tx) => {
-          const due = await lockDue(tx, fence, { limit: size, areFeesDue });
-          work = await readWork(tx, due);
-          const done = await postBatch(tx, work, due.head, { effectSettings, clock });
-          // A batch of postings takes the evidence as well.
-          const more = done.isEmpty && (await evidence.extend(tx, { ...due, now }));
-          return { ...done, more, feesDue: due.feesDue };
-        });
+        const { posted, unchanged, problems, accounts, more, feesDue } = await db.begin(
+          async (tx) => {
+            const due = await lockDue(tx, fence, { limit: size, areFeesDue });
+            work = await readWork(tx, due);
+            const done = await postBatch(tx, work, due.head, { effectSettings, clock });
+            // A batch of postings takes the evidence as well.
+            const more = done.isEmpty && (await evidence.extend(tx, { ...due, now }));
+            return { ...done, more, feesDue: due.feesDue };
+          },
+        );
         const isFull = posted + unchanged + problems.length >= size;
         size = Math.min(batchMax, size * 2);
+        onPosted(accounts);
         for (const problem of problems) log.error(problem, 'a posting was quarantined');
         return { posted, quarantined: problems.length, more: more || isFull, feesDue };
       } catch (error) {
@@ -273,9 +285,20 @@ async function postBatch(
   return {
     isEmpty,
     problems: plan.problems,
+    accounts: accountsOf(plan),
     posted: plan.operationIds.length + plan.postingRequestIds.length + plan.holderIds.length,
     unchanged: plan.unchangedIds.length,
   };
+}
+
+/** The keys of the accounts of operators that it posts on, and of the wallets that it opens. */
+function accountsOf({ drafts, opened }: Plan): Set<string> {
+  const names = drafts.flatMap(({ kind, effects }) =>
+    effects.flatMap(({ account }) =>
+      kind === 'opening' || account.startsWith('operator:') ? [account] : [],
+    ),
+  );
+  return new Set([...names, ...opened].map(accountKey));
 }
 
 function firstDue(work: Work | undefined): Omit<Problem, 'problem'> | undefined {

@@ -1,11 +1,12 @@
 /**
- * Posts gives from the wallet that `ledger.operators` names for their operator, if they were
- * recorded while it named none: their effects and postings were on the account `operator:<no>`.
- * Those that the opening of the wallet includes stay there: its balance never counted them as
- * missing. The work is found by its absence, so that a pass that was interrupted goes on. A process
- * remembers how far it has read: it reads each entry of the account once.
+ * Posts gives from the wallet of their operator, if they were recorded by a daemon that knew of
+ * none: their effects and postings were on the account `operator:<no>`. The wallet is that of the
+ * setting `ledger.operators`, or one that two owners mapped. Those that the opening of the wallet
+ * includes stay there: its balance never counted them as missing. The work is found by its absence,
+ * so that a pass that was interrupted goes on. A process remembers how far it has read: it reads
+ * each entry of the account once.
  */
-import type { Db, Queryable, Tx } from '../db/connect.ts';
+import type { Db, Queryable, Sql, Tx } from '../db/connect.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import type { Log } from '../kernel/telemetry/log.ts';
@@ -18,6 +19,7 @@ import {
   lockOperations,
   renameAccount,
 } from '../operations/operations.ts';
+import { COUNTED_MAX } from '../resources/ledger/operator.ts';
 import { timesPosted } from './batch.ts';
 import { type Opening, openingsOf } from './openings.ts';
 import { findPosted, listDueReasons, repost, type Wrong } from './repost.ts';
@@ -37,19 +39,21 @@ interface Deps {
 
 /** Gives of one batch, whose rows are locked for so long, and entries that are read for it. */
 const BATCH_MAX = 200;
-/** Until what a daemon with older settings recorded is searched again. */
+/** Until what a daemon without the wallet recorded is searched again; posted gives are at once. */
 const SEARCH_MS = 600_000;
 
 export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }: Deps) {
   const { onMovedGives, lockLease } = deps;
   let nextSearchAt = Number.NEGATIVE_INFINITY;
   const places = new Map<string, Place>();
-  /** The operators with whom the present search has ended. */
+  /** The operators with whom the present search has ended, and the wallets of the one before. */
   const ended = new Set<string>();
+  let searched: ReadonlyMap<string, string> = new Map();
 
-  async function batch(tx: Tx, fence: bigint) {
+  /** @param operators a copy: another one may be mapped meanwhile */
+  async function batch(tx: Tx, fence: bigint, operators: ReadonlyMap<string, string>) {
     await lockLease(tx, fence);
-    for (const { no, opening } of await listOperators(tx, effectSettings)) {
+    for (const { no, opening } of await listOperators(tx, operators)) {
       if (ended.has(no)) continue;
       const page = await nextPage(tx, no, opening.seenAt, places.get(no) ?? BEGINNING);
       if (!page) {
@@ -67,18 +71,31 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
     return undefined;
   }
 
-  function endSearch(now: Instant) {
+  function endSearch(operators: ReadonlyMap<string, string>, now: Instant) {
     nextSearchAt = now + SEARCH_MS;
+    searched = operators;
     ended.clear();
     for (const [no, { version }] of places) places.set(no, { ...BEGINNING, version });
   }
 
   return {
-    isDue: (now: Instant) => effectSettings.operators.size > 0 && now >= nextSearchAt,
+    isDue: (now: Instant) =>
+      (effectSettings.operators.size > 0 && now >= nextSearchAt) ||
+      [...effectSettings.operators].some(([no, addr]) => searched.get(no) !== addr),
+    /**
+     * A batch posted on these accounts of operators, or opened these wallets; by their keys. A
+     * daemon that did not know of the wallet recorded that: it is moved at once.
+     */
+    notePosted(accounts: ReadonlySet<string>) {
+      for (const [no, addr] of effectSettings.operators)
+        if (accounts.has(`operator:${no}`) || accounts.has(accountKey(accountOfWallet(addr))))
+          nextSearchAt = Number.NEGATIVE_INFINITY;
+    },
     /** Moves one batch of gives. */
     async runOnce(fence: bigint, now: Instant): Promise<{ reposted: number; more: boolean }> {
-      const done = await db.begin((tx) => batch(tx, fence));
-      if (!done) endSearch(now);
+      const operators = new Map(effectSettings.operators);
+      const done = await db.begin((tx) => batch(tx, fence, operators));
+      if (!done) endSearch(operators, now);
       else if (done.moved > 0)
         log.info(done, 'gives of an operator are posted from its wallet now');
       return { reposted: done?.reposted ?? 0, more: done !== undefined };
@@ -89,7 +106,7 @@ export function makeOperatorWallets({ db, clock, log, effectSettings, ...deps }:
 /** Operators whose wallets have an opening. */
 async function listOperators(
   tx: Tx,
-  { operators }: EffectSettings,
+  operators: ReadonlyMap<string, string>,
 ): Promise<{ no: string; opening: Opening }[]> {
   const accounts = [...operators].map(([no, addr]) => ({ no, account: accountOfWallet(addr) }));
   const openings = await openingsOf(
@@ -147,16 +164,37 @@ export async function listPostedGives(
           where lower(a.name) = ${`operator:${no}`} and a.asset = 'service_token')
         and e.version > ${after.toString()}::bigint
       order by e.version limit ${limit}) e
-    left join lateral (select o.id from tallyhook.transactions t
-      join tallyhook.operations o on o.id = t.operation_id
-      where t.id = e.transaction_id and t.posting % 2 = 1 and o.kind = 'give'
-        and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
-        and not exists (select from tallyhook.transactions r where r.reverses = t.id)
-        and not exists (select from tallyhook.due_postings d
-          where d.operation_id = o.id and d.quarantine_reason is null)) g on true
+    left join lateral (${giveOf(sql, since)}) g on true
     order by e.version`;
   const last = rows.at(-1);
   return last && { ids: rows.flatMap(({ id }) => id ?? []), version: last.version };
+}
+
+/** The give of an entry `e` that was sent since then, if the entry still stands for it. */
+function giveOf(sql: Sql, since: Instant) {
+  return sql`select o.id from tallyhook.transactions t
+    join tallyhook.operations o on o.id = t.operation_id
+    where t.id = e.transaction_id and t.posting % 2 = 1 and o.kind = 'give'
+      and coalesce(o.sent_at, o.effective_at, o.recorded_at) >= ${isoText(since)}
+      and not exists (select from tallyhook.transactions r where r.reverses = t.id)
+      and not exists (select from tallyhook.due_postings d
+        where d.operation_id = o.id and d.quarantine_reason is null)`;
+}
+
+/** How many such gives there are, among the newest `COUNTED_MAX` entries of the account. */
+export async function countPostedGives(
+  { sql }: Queryable,
+  no: string,
+  since: Instant,
+): Promise<number> {
+  const rows = await sql<{ n: number }[]>`
+    select count(*)::int as n
+    from (select e.transaction_id from tallyhook.entries e
+      where e.account_id = (select a.id from tallyhook.accounts a
+        where lower(a.name) = ${`operator:${no}`} and a.asset = 'service_token')
+      order by e.version desc limit ${COUNTED_MAX}) e
+    cross join lateral (${giveOf(sql, since)}) g`;
+  return rows[0]?.n ?? 0;
 }
 
 /** Changes the account of their effects, and posts again what is posted. */

@@ -7,6 +7,7 @@ import { bytes, instant, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   boolean,
+  foreignKey,
   index,
   integer,
   primaryKey,
@@ -15,6 +16,7 @@ import {
   text,
   uniqueIndex,
 } from '../db/drizzle.ts';
+import { decisions } from '../operations/tables.ts';
 import { TRANSACTION_KINDS } from '../resources/ledger/ledger.ts';
 import { MOVE_KINDS } from '../resources/ledger/token.ts';
 
@@ -280,3 +282,34 @@ export const feeRules = tallyhook.table('fee_rules', {
   /** When no write was left under another rule, and this was announced. */
   appliedAt: instant('applied_at'),
 });
+
+/**
+ * Proposals to post the gives of an operator from a wallet. One is in force once another owner
+ * approved its decision; it ends only by being rejected before.
+ */
+export const operatorWallets = tallyhook.table(
+  'operator_wallets',
+  {
+    /** `operator:<no>`, the subject of the decision. */
+    account: text().notNull(),
+    n: smallint().notNull(),
+    /** What the decision says. */
+    addr: text().notNull(),
+    /** An owner; that of the proposer withdraws it. */
+    rejectedBy: text('rejected_by'),
+    rejectedAt: instant('rejected_at'),
+    rejectReason: text('reject_reason'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.account, t.n] }),
+    foreignKey({
+      name: 'operator_wallets_decided',
+      columns: [t.account, t.n, t.addr],
+      foreignColumns: [decisions.subject, decisions.n, decisions.decision],
+    }),
+    uniqueIndex('operator_wallets_once').on(t.account).where(sql`rejected_at is null`),
+    uniqueIndex('operator_wallets_by_wallet')
+      .on(sql`lower(${t.addr})`)
+      .where(sql`rejected_at is null`),
+  ],
+);

@@ -284,10 +284,13 @@ export const usedSinceBackup = tallyhook.table('used_since_backup', {
 export const decisions = tallyhook.table(
   'decisions',
   {
-    /** The id of an operation or a drift. */
+    /** The id of an operation, a drift or a period, or the account of an operator. */
     subject: text().notNull(),
     n: smallint().notNull(),
-    /** executed or not_executed; about a drift book, link (to the operation) or dismiss. */
+    /**
+     * executed or not_executed; about a drift book, link (to the operation) or dismiss; about a
+     * period close or reopen; of an operator the address of its wallet.
+     */
     decision: text().notNull(),
     operationId: text('operation_id').references(() => operations.id),
     reason: text().notNull(),
@@ -299,6 +302,7 @@ export const decisions = tallyhook.table(
   (t) => [
     primaryKey({ columns: [t.subject, t.n] }),
     unique('decisions_by_proposer').on(t.subject, t.n, t.proposedBy),
+    unique('decisions_by_decision').on(t.subject, t.n, t.decision),
   ],
 );
 

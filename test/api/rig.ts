@@ -19,7 +19,7 @@ import { makeTrustedProxies } from '../../src/kernel/http/trusted-proxies.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import { makeAudit, makeKeys, makeSessions } from '../../src/keys/keys.ts';
-import { listIncludedInOpenings } from '../../src/ledger/ledger.ts';
+import { listIncludedInOpenings, makeOperatorMappings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   accountOfWallet,
@@ -58,7 +58,8 @@ async function openAllStages(db: Db) {
   const random = systemRandom;
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
-  const effectSettings: EffectSettings = { feeMode: 'on_top', operators: new Map() };
+  const operators = new Map<string, string>([[NAMED_OPERATOR, NAMED_WALLET]]);
+  const effectSettings: EffectSettings = { feeMode: 'on_top', operators };
   const stages = await openStages(db, {
     clock,
     random,
@@ -119,6 +120,13 @@ async function openAllStages(db: Db) {
     observer,
     decisions: makeDecisions({ ...people, metrics }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
+    operatorMappings: makeOperatorMappings({
+      db,
+      clock,
+      operators,
+      observe: (tx, addr, at) => addWallets(tx, [addr], at),
+      onMapped: () => {},
+    }),
     reportedOperations,
     imports: makeImports(importDeps),
     reconciler: makeReconciler({ ...stages, ...observer, effectSettings, settings: RECONCILER }),
@@ -222,6 +230,8 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   return { ...stages, api, call: request, keyFor, deps, notifier, leaving, stopping };
 }
 
+/** The operator of the settings file, and its wallet. */
+export const [NAMED_OPERATOR, NAMED_WALLET] = ['900', `0xE9${'0'.repeat(38)}`] as const;
 const CLOSED_PORT = 'http://127.0.0.1:9';
 const UPSTREAM = {
   readTimeoutMs: 1_000,

@@ -6,7 +6,7 @@ import { useServedDrifts } from './served-drifts.ts';
 
 const { rig, as } = useServedDrifts();
 
-it('A drift of the wallet of an operator names its gives and the setting that ends it', async () => {
+it('A drift of the wallet of an operator names its gives, and the command and the setting that end it', async () => {
   const { api } = rig;
   const addr = rig.freshAddr();
   await rig.poll(addr, 1_000n, 1_000n);
@@ -38,6 +38,7 @@ it('A drift of the wallet of an operator names its gives and the setting that en
   });
   const { text } = await as('ann', 'drifts', 'show', newest ?? '');
   expect(text).toContain(setting);
+  expect(text).toContain(`npx tallyhook operators propose 4 --addr ${addr} --reason`);
   expect(text).not.toContain('Next:');
   const listed = await as('ann', 'drifts', '--cause', 'operator_wallet');
   const [heading, ...rows] = listed.text.trim().split('\n');
@@ -45,10 +46,10 @@ it('A drift of the wallet of an operator names its gives and the setting that en
   expect(rows).toHaveLength(3);
 });
 
-it('The words about an operator name its number and the setting; without one there are none', () => {
+it('The words about an operator name its number, the command and the setting; without one there are none', () => {
   const operator = { operator_no: '12', gives: ['op_1'] };
   expect(operatorTexts({ addr: '0xA', operator: null })).toEqual([]);
   expect(operatorTexts({ addr: '0xA', operator }).join(' ')).toMatch(
-    /^This looks like the wallet of operator 12: .* ledger\.operators: \{"12": "0xA"\} /,
+    /^This looks like the wallet of operator 12: .* propose 12 --addr 0xA .* \{"12": "0xA"\} /,
   );
 });

@@ -202,6 +202,43 @@ describe('Finance in the console', () => {
     await check('a wallet');
   });
 
+  it('The wallet of an operator is mapped by two owners on the page of one of its drifts', async () => {
+    const { operators } = rig.world.sandbox.control.state();
+    const wallet = operators.find((one) => one.operation_no === 1n)?.addr ?? '';
+    await rig.observe(wallet);
+    const drifts = async (state: string) =>
+      (await read(`/api/drifts?addr=${wallet}&state=${state}`)).data;
+    for (const [n, amount] of [21, 22, 23].entries()) {
+      await rig.app.give(rig.world.ada, amount);
+      await expect.poll(async () => (await drifts('unclosed')).length).toBe(n + 1);
+    }
+    const path = `/drifts/${(await drifts('unclosed'))[0].id}`;
+    const [map, approve] = ['Map this wallet to operator 1', 'Approve the mapping'];
+    const [ann, bob] = [await personOf('ann', FIRST), await personOf('bob', SECOND)];
+    await ann.open(path);
+    await order(ann.page, map, { reason: 'a guess' });
+    await ann.page.getByText('which waits for another owner').waitFor();
+    const own = ann.page.getByRole('button', { name: approve });
+    expect(await own.getAttribute('aria-disabled')).toBe('true');
+    await ann.check('a proposed mapping');
+    await bob.open(path);
+    await order(bob.page, 'Reject the mapping', { reason: 'where does it say so?' });
+    await bob.page.getByRole('button', { name: map }).waitFor();
+    await ann.open(path);
+    await ann.page.getByText('bob rejected that: “where does it say so?”').waitFor();
+    await order(ann.page, map, { reason: 'the contract, page 3' });
+    await bob.open(path);
+    await bob.page.getByText('the contract, page 3').waitFor();
+    await bob.page.getByRole('button', { name: approve }).click();
+    await bob.page.getByText('posted again, from the wallet: 3. Open drifts').waitFor();
+    await bob.check('the approval of a mapping');
+    await bob.page.locator('dialog button.danger').click();
+    await bob.page.getByText('operations explain it').first().waitFor();
+    await bob.check('a drift that a mapping explains');
+    expect(await drifts('unclosed')).toEqual([]);
+    expect((await drifts('explained')).length).toBe(3);
+  });
+
   it.each(SCREENS)('Its pages have no fault at $width px, $scheme', async (screen) => {
     const { open, check } = await personOf('ann', screen);
     const { data: drifts } = await read('/api/drifts?limit=1');

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { makePreImages } from '../../src/daemon/observations/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
+import { addressKey, sameAddress } from '../../src/kernel/addresses.ts';
 import { makeLog } from '../../src/kernel/telemetry/log.ts';
 import type { Observer, TargetRef } from '../../src/observer/observer.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
@@ -84,7 +84,7 @@ function preImages(settings: Given = {}) {
     clock,
     pause: clock.pause,
     log: makeLog('silent'),
-    ownWallets: new Set((settings.ownWallets ?? []).map(addressKey)),
+    isOwnWallet: (addr) => (settings.ownWallets ?? []).some((own) => sameAddress(own, addr)),
     firstPollMs: settings.firstPollMs ?? 5_000,
     polls: settings.pollElsewhere === undefined,
   });

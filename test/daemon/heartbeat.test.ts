@@ -29,6 +29,7 @@ async function openHeartbeat({ log, aliveMs } = { log: makeLog('silent'), aliveM
     daemon,
     roles: () => ROLES,
     upstream: { appPerS: () => 0, share: () => {}, syncQuota: async () => {} },
+    operatorMappings: { load: async () => {} },
     log,
     metrics: makeMetrics(),
     aliveMs,

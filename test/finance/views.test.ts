@@ -204,6 +204,25 @@ it('An operator is listed with the address that is set, and with the account bef
   ]);
 });
 
+it('An operator is listed with the wallet that two owners mapped, unless the setting names one', async () => {
+  const map = async (no: number, wallet: string, approvedBy?: string) => {
+    const [subject, at] = [`operator:${no}`, isoText(START)];
+    const proposed = { subject, n: 1, proposed_by: 'ann' };
+    const decision = { ...proposed, decision: wallet, reason: 'r', approvals_needed: 1 };
+    await world.insert('decisions', { ...decision, proposed_key: 'key_1', proposed_at: at });
+    await world.insert('operator_wallets', { account: subject, n: 1, addr: wallet });
+    if (approvedBy)
+      await world.insert('approvals', { ...proposed, owner: approvedBy, key_id: 'key_2', at });
+  };
+  await map(7, addr(11), 'bob');
+  await map(8, addr(12), 'bob');
+  await map(9, addr(13));
+  expect(await read('operators where addr is not null order by operator_no')).toMatchObject([
+    { operatorNo: 7n, addr: addr(1) },
+    { operatorNo: 8n, addr: addr(12), account: `wallet:${addr(12)}`, balance: 0n },
+  ]);
+});
+
 it('A write in doubt is listed with since when, its owner, its evidence and a proposal', async () => {
   const lost = {
     answered_at: null,

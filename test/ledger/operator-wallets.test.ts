@@ -5,6 +5,7 @@ import { connect } from '../../src/db/connect.ts';
 import { openingId } from '../../src/ledger/ledger.ts';
 import { listPostedGives } from '../../src/ledger/operator-wallets.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
 import { addr, give, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';
 
 const HOUR = 3_600_000;
@@ -21,20 +22,24 @@ async function postGives() {
     return give(`op_${i}`, { recordedAt: at, sentAt: at, effectiveAt: at });
   });
   await rig.put(...gives);
-  await rig.request({
+  await openWallet(OBSERVED);
+  await rig.post();
+  rig.clock.advance(60_000);
+}
+
+/** Requests the opening of the wallet, which was observed then. */
+const openWallet = (at: number) =>
+  rig.request({
     id: openingId(WALLET),
     kind: 'opening',
     account: accountOfWallet(WALLET),
     counter: 'opening',
     amount: 0n,
-    effectiveAt: OBSERVED,
+    effectiveAt: at,
     effectiveBasis: 'observed',
     requestedBy: 'reconciler',
-    seen: { at: OBSERVED, version: 0n },
+    seen: { at, version: 0n },
   });
-  await rig.post();
-  rig.clock.advance(60_000);
-}
 
 it('Pages of the search begin where the one before ended, and end with the account', async () => {
   await postGives();
@@ -47,6 +52,43 @@ it('Pages of the search begin where the one before ended, and end with the accou
   }
   expect(found.map(({ length }) => length)).toEqual([0, 0, 50, 100, 100, 100, 100]);
   expect(new Set(found.flat()).size).toBe(AFTER);
+});
+
+it('A wallet that is mapped while the ledger runs is searched for at once, and so is what was recorded without it', async () => {
+  await postGives();
+  const { clock, database } = rig;
+  const operators = new Map<string, string>();
+  const books = { ...PLAIN, operators };
+  const ledger = await openLedger({ db: database.db, clock, books, daemonId: 'dmn_2' });
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({
+    'operator:7': String(-10 * (BEFORE + AFTER)),
+  });
+  operators.set('7', WALLET);
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({ 'operator:7': String(-10 * BEFORE) });
+  // A daemon that did not know of it recorded this give.
+  const at = clock.now();
+  await rig.put(give('op_late', { recordedAt: at, sentAt: at, effectiveAt: at }));
+  await completeRecords(database.db, PLAIN);
+  await runDry(ledger, clock);
+  expect(await rig.balances(`wallet:${WALLET}`, 'operator:7')).toEqual({
+    [`wallet:${WALLET}`]: String(-10 * (AFTER + 1)),
+    'operator:7': String(-10 * BEFORE),
+  });
+});
+
+it('What was recorded before the opening of the wallet is known is moved when that is posted', async () => {
+  const { clock, database } = rig;
+  const books = { ...PLAIN, operators: new Map([['7', WALLET]]) };
+  const ledger = await openLedger({ db: database.db, clock, books, daemonId: 'dmn_2' });
+  await rig.put(give('op_1', { recordedAt: START, sentAt: START, effectiveAt: START }));
+  await completeRecords(database.db, PLAIN);
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({ 'operator:7': '-10' });
+  await openWallet(START - 1);
+  await runDry(ledger, clock);
+  expect(await rig.balances('operator:7')).toEqual({ 'operator:7': '0' });
 });
 
 it('What was moved is not read again by later searches', async () => {

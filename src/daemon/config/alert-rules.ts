@@ -46,7 +46,9 @@ export function refuseUnknownOperators(
   for (const [n, one] of settings.alerts.rules.entries()) {
     const no = 'wallet' in one ? /^operator:(\d+)$/.exec(one.wallet)?.[1] : undefined;
     if (no === undefined || settings.ledger.operators[no] !== undefined) continue;
-    const message = 'must be an operator with an address in ledger.operators';
+    const message =
+      'must be an operator with an address in ledger.operators, or an address, such as that of ' +
+      'an operator that two owners mapped';
     context.addIssue({ code: 'custom', path: ['alerts', 'rules', n, 'wallet'], message });
   }
 }

@@ -498,7 +498,8 @@ const ledger = section(
       z.record(z.string().regex(/^\d+$/), z.string().length(42)),
       {},
       'wallet address per operator number: { "1": "0x…" }. If the wallet was watched before, ' +
-        'gives of the operator since its opening are posted from it at the next start',
+        'gives of the operator since its opening are posted from it at the next start. ' +
+        'Two owners map others without a start; see docs/operators.md',
     ),
     fees_addr: setting(addr, null, 'wallet that receives the fees'),
     collection_addr: setting(addr, null, 'wallet that receives what receive-from takes from users'),

@@ -1,7 +1,7 @@
 /** Maps the configuration to the settings of each stage. Pure. */
 import { resolve } from 'node:path';
 import type { SignInSettings } from '../../console/console.ts';
-import { addressKey } from '../../kernel/addresses.ts';
+import { sameAddress } from '../../kernel/addresses.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../kernel/clock.ts';
 import type { ProxySettings } from '../../kernel/http/forward-proxy.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
@@ -16,17 +16,18 @@ import { type WebhookSettings, webhookDefaults } from '../../webhooks/webhooks.t
 import type { CronJob } from '../workers/cron.ts';
 import type { Config } from './config.ts';
 
-export function ledgerSettings({ ledger }: Config): EffectSettings {
+export function ledgerSettings({ ledger }: Config) {
   const modes = ledger.fee_mode;
   const [first, ...changes] = typeof modes === 'string' ? [{ mode: modes }] : modes;
   const feeChanges = changes.map(({ from, mode }) => ({ from: Date.parse(from), mode }));
-  return {
+  const settings: EffectSettings & { operators: Map<string, string> } = {
     feeMode: first.mode,
     ...(feeChanges.length > 0 ? { feeChanges } : {}),
     operators: new Map(Object.entries(ledger.operators)),
     feesAddr: ledger.fees_addr ?? undefined,
     collectionAddr: ledger.collection_addr ?? undefined,
   };
+  return settings;
 }
 
 export function operationsSettings(
@@ -124,9 +125,10 @@ export function webhookSettings(config: Config, sandbox: boolean): WebhookSettin
   };
 }
 
-export function firstPollSettings(config: Config) {
+/** @param ledger its operators may get wallets later */
+export function firstPollSettings(config: Config, ledger: EffectSettings) {
   return {
-    ownWallets: new Set(ownWalletsOf(ledgerSettings(config)).map(addressKey)),
+    isOwnWallet: (addr: string) => ownWalletsOf(ledger).some((own) => sameAddress(own, addr)),
     firstPollMs: config.gateway.first_poll_wait_ms,
     polls: config.daemon.roles.includes('workers'),
   };

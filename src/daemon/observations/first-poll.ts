@@ -25,8 +25,8 @@ interface Deps {
   clock: Clock;
   pause: (ms: number) => Promise<void>;
   log: Log;
-  /** Keys of configured operator, fee and collection wallets; these are never polled here. */
-  ownWallets: ReadonlySet<string>;
+  /** Whether it is a known operator, fee or collection wallet; these are never polled here. */
+  isOwnWallet(addr: string): boolean;
   /** The longest that a write waits for a first poll; 0 disables first polls. */
   firstPollMs: number;
   /** Whether this daemon polls; the budget is divided among those that do. */
@@ -108,7 +108,7 @@ function makeFirstPolls(
   deps: Deps,
   find: Find,
 ): (target: Readable) => Promise<LastSeen | undefined> {
-  const { upstream, clock, log, ownWallets, firstPollMs } = deps;
+  const { upstream, clock, log, isOwnWallet, firstPollMs } = deps;
   const { budget } = upstream;
   const inFlight = new Map<string, Promise<LastSeen | undefined>>();
   const polledAt = new Map<string, number>();
@@ -161,7 +161,7 @@ function makeFirstPolls(
   };
   return async (target) => {
     if (firstPollMs === 0) return undefined;
-    if (target.kind === 'wallet' && ownWallets.has(addressKey(target.addr))) return undefined;
+    if (target.kind === 'wallet' && isOwnWallet(target.addr)) return undefined;
     const name = targetName(target);
     const observation = inFlight.get(name) ?? start(target, name);
     if (!observation) return undefined;

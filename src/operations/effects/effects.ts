@@ -10,7 +10,7 @@ import { type FeeMode, type FeeRules, type FeeTimes, feeInstantOf, feeModeAt } f
 
 /** How fees are paid, and the wallets of operators, fees and collection. */
 export interface EffectSettings extends FeeRules {
-  /** Wallet address by operator number (decimal text). */
+  /** Wallet address by operator number (decimal text); more may be mapped at any time. */
   operators: ReadonlyMap<string, string>;
   feesAddr?: string | undefined;
   collectionAddr?: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * Recognises the wallet that an operator pays from, while `ledger.operators` names none for it: the
- * wallet's drifts equal gives of the operator that took effect in their windows. Pure.
+ * Recognises the wallet that an operator pays from, while none is known of it: the wallet's drifts
+ * equal gives of the operator that took effect in their windows. Pure.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';

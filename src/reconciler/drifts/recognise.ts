@@ -1,5 +1,5 @@
 /**
- * Drifts that are gives of an operator whose wallet no setting names: what is compared, and what
+ * Drifts that are gives of an operator whose wallet is not known: what is compared, and what
  * earlier drifts of the wallet become.
  */
 import type { Tx } from '../../db/connect.ts';
@@ -15,7 +15,7 @@ type Recognisable = DriftOfWallet & Pick<Drift, 'walletKey' | 'openedAt'> & { am
 /** Causes that name nothing of ours. Only such a drift may be gives of an operator. */
 export const ELSEWHERE: readonly Cause[] = ['made_elsewhere', 'opening'];
 
-/** Nothing is prepared for what a setting ends: a booking would have to be taken back then. */
+/** Nothing is prepared for what a mapping ends: a booking would have to be taken back then. */
 export function byOperator(operator: OperatorGives) {
   return { cause: 'operator_wallet' as const, prepared: null, operator, counterpart: null };
 }
@@ -29,7 +29,7 @@ const RECORDED_BEFORE_MS = 600_000;
 
 /**
  * The gives that drifts of the wallet equal, by the id of the drift, if they are those of one
- * operator that has no wallet in the settings.
+ * operator that has no wallet.
  */
 export async function recogniseOperator(
   tx: Tx,
@@ -86,7 +86,7 @@ type GiveOfTime = OperatorGive & {
   knownSince: Instant | null;
 };
 
-/** Executed gives of that time by operators that the settings name no wallet for. */
+/** Executed gives of that time by operators without a wallet. */
 export function listOperatorGives(
   { sql }: Tx,
   given: { since: Instant; until: Instant; mapped: string[]; readLagMs: number },

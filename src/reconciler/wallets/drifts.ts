@@ -233,7 +233,7 @@ async function closeReturned(
   return events;
 }
 
-/** The gives that explain a drift, once the settings name its wallet as that of their operator. */
+/** The gives that explain a drift, once its wallet is that of their operator. */
 function givesOf(
   { walletKey, operator }: Drift,
   { operators }: EffectSettings,

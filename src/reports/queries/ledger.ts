@@ -182,12 +182,13 @@ function flowOf({ tx, from, to }: ReportParams) {
     group by e.account_id`;
 }
 
-/** The wallets that the settings of the ledger name. */
+/** The wallets that the settings of the ledger name, and those that two owners mapped. */
 function ownWallets({ sql }: Tx) {
   return sql`
     select lower('wallet:' || w.addr) as name from tallyhook.installation i
     cross join lateral (
       select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
+      union select addr from tallyhook.mapped_operators
       union select i.value::jsonb ->> 'fees' union select i.value::jsonb ->> 'collection') w
     where i.name = 'ledger_settings' and w.addr is not null`;
 }

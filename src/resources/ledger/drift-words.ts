@@ -35,11 +35,11 @@ export const CAUSE_WORDS: Record<Cause, readonly [short: string, long: string]> 
   ],
   operator_wallet: [
     "an operator's gives",
-    'gives of an operator that seems to pay from this wallet, which no setting names',
+    'gives of an operator that seems to pay from this wallet, which is not mapped to it',
   ],
 };
 
-/** Why the wallet seems to be that of an operator, and which setting ends its drifts. */
+/** Why the wallet seems to be that of an operator, and what ends its drifts. */
 export function operatorTexts({
   addr,
   operator,
@@ -48,9 +48,11 @@ export function operatorTexts({
   const { operator_no: no } = operator;
   return [
     `This looks like the wallet of operator ${no}: its drifts equal gives that the operator paid.`,
-    `Set ledger.operators: {"${no}": "${addr}"} for all daemons and restart them. What the ` +
-      'operator paid since the opening of the wallet is then posted from it, and the drifts that ' +
-      'this explains close by themselves. Do not book them before.',
+    'Two owners can map it while daemons run, on the page of the drift or by npx tallyhook ' +
+      `operators propose ${no} --addr ${addr} --reason "…"; or set ledger.operators: ` +
+      `{"${no}": "${addr}"} for all daemons and restart them. What the operator paid since the ` +
+      'opening of the wallet is then posted from it, and the drifts that this explains close by ' +
+      'themselves. Do not book them before.',
   ];
 }
 

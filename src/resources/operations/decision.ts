@@ -1,5 +1,5 @@
-/** What two owners decide: the outcome of an operation, or how a drift ends. */
-import { count, id, instant, list, nullable, object, oneOf, text } from '../fields.ts';
+/** What two owners decide: an operation's outcome, how a drift ends, an operator's wallet. */
+import { address, count, id, instant, list, nullable, object, oneOf, text } from '../fields.ts';
 import { resource } from '../resource.ts';
 
 export const OUTCOMES = ['executed', 'not_executed'] as const;
@@ -32,4 +32,16 @@ export const driftProposal = resource('DriftProposal', {
   ...proposal,
   kind: oneOf(PROPOSALS),
   operation_id: nullable(id('op')),
+});
+
+/** A mapping is in force once it is approved, and ends only by being rejected before. */
+const MAPPING_STATES = ['proposed', 'active', 'rejected'] as const;
+
+export const operatorProposal = resource('OperatorProposal', {
+  ...proposal,
+  addr: address('The wallet that the operator pays from'),
+  state: oneOf(MAPPING_STATES),
+  rejected_by: nullable(text('Owner of the key that rejected it; of the proposer: withdrew it')),
+  rejected_at: nullable(instant()),
+  reject_reason: nullable(text('Why, as that person wrote it')),
 });

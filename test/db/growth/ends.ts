@@ -120,6 +120,7 @@ export const ENDS: Record<string, Line> = {
     churns: true,
   },
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
+  operator_wallets: { grows: 'a proposal of people', end: 'kept' },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
   owners: { grows: 'an owner of keys', end: 'kept' },
   pending_deliveries: {

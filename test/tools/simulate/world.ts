@@ -258,7 +258,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     clock,
     pause: time.pause,
     log,
-    ownWallets,
+    isOwnWallet: (addr) => ownWallets.has(addressKey(addr)),
     firstPollMs: 5_000,
     polls: true,
   });

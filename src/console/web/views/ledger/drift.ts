@@ -36,6 +36,7 @@ import {
   readersTexts,
   Sentence,
 } from './drift-words.ts';
+import { Mapping } from './operator-mapping.ts';
 
 type DriftDetail = Shown<typeof driftDetail>;
 type Wallet = Shown<typeof wallet>;
@@ -201,6 +202,7 @@ function Decide({ drift, path, done }: DecideProps) {
   if (!isUnclosed(drift)) return null;
   return html`<${Card} tone="bad" title="Propose how it ends">
     ${operatorTexts(drift).map((text) => html`<p class="notice warn">${text}</p>`)}
+    ${drift.operator && html`<${Mapping} drift=${drift} done=${done} />`}
     <p>
       A proposal changes nothing. The owner of another key approves it; then the ledger follows.
     </p>
