@@ -67,7 +67,8 @@ export function findAssets(): Assets {
     const whole = file.includes('.iife.') ? `${text}\nexport default uPlot;` : text;
     return [libraryPath(name), once(() => assetOf(SCRIPT, whole))];
   });
-  const style = [library('uplot/dist/uPlot.min.css'), read(join(WEB, 'style.css'))].join('\n');
+  const ownStyle = read(join(WEB, 'style.css')).replace(COMMENTS, '').replace(INDENTATION, '');
+  const style = [library('uplot/dist/uPlot.min.css'), ownStyle].join('\n');
   const kit = webFiles.filter((path) => path === 'app.ts' || path.startsWith('kit/'));
   const first = loadedBy(kit).map(pathOf);
   const version = createHash('sha256')
@@ -119,11 +120,16 @@ function importedBy(
 /** An import of more than types. */
 const IMPORT = /^(?:import|export) (?!type\b)[^;]*? from '(\.[^']+)';$/gm;
 
-/** A module of ours. */
+/** A module of ours, without its indentation: only texts of resources have one that is shown. */
 function moduleOf(source: string, path: string): string {
   const up = '../'.repeat(path.split('/').length - 1) || './';
-  return withoutTypes(source).replace(/(from ')(?:\.\.\/)+(resources\/)/g, `$1${up}$2`);
+  const text = withoutTypes(source).replace(/(from ')(?:\.\.\/)+(resources\/)/g, `$1${up}$2`);
+  return path.startsWith('resources/') ? text : text.replace(INDENTATION, '');
 }
+
+/** A twentieth of what is sent, although compressed. */
+const INDENTATION = /^ +/gm;
+const COMMENTS = /\/\*.*?\*\//gs;
 
 /** Licences stand in blocks, and stay in what is not ours. */
 const LINES_OF_COMMENT = /^[ \t]*\/\/.*\n/gm;

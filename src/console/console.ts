@@ -17,6 +17,7 @@ const PAGES = [
   'operations',
   'drifts',
   'wallets',
+  'operators',
   'tokens',
   'ledger',
   'periods',

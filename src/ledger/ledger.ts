@@ -67,6 +67,7 @@ export {
   openingsOf,
 } from './openings.ts';
 export {
+  countProposedOperators,
   type MappedOperator,
   makeOperatorMappings,
   type OperatorMappings,

@@ -5,7 +5,7 @@
  * than its last heartbeat. What one recorded without knowing of a mapping, `operator-wallets.ts`
  * moves.
  */
-import type { Queryable, Tx } from '../db/connect.ts';
+import type { Queryable, Sql, Tx } from '../db/connect.ts';
 import type { Context } from '../db/context.ts';
 import { sameAddress } from '../kernel/addresses.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -30,11 +30,17 @@ export interface MappedOperator extends Operator {
   effect: Omit<NonNullable<OperatorDetail['effect']>, 'drifts'> | null;
 }
 
+interface OperatorPage {
+  after: bigint | undefined;
+  limit: number;
+  proposed: boolean;
+}
+
 export interface OperatorMappings {
   /** Reads which mappings are in force. */
   load(q: Queryable): Promise<void>;
-  /** Operators with a wallet or a proposal, by their numbers. */
-  list(page: { after: bigint | undefined; limit: number }): Promise<Operator[]>;
+  /** Operators with a wallet or a proposal, or only with one that waits, by their numbers. */
+  list(page: OperatorPage): Promise<Operator[]>;
   /** One with what an approval of the proposal that waits would do. */
   find(no: bigint): Promise<MappedOperator>;
   /**
@@ -179,16 +185,30 @@ async function presentOf(tx: Tx, no: bigint, n: number | undefined) {
   return present;
 }
 
+/** The numbers of operators whose proposed wallet waits for another owner. */
+function waiting(sql: Sql) {
+  return sql`select substr(account, 10)::numeric from tallyhook.operator_wallets
+    where rejected_at is null except select operator_no from tallyhook.mapped_operators`;
+}
+
+/** How many these are, counted up to `max`. */
+export async function countProposedOperators({ sql }: Queryable, max: number): Promise<number> {
+  const rows = await sql<{ n: number }[]>`
+    select count(*)::int as n from (select from (${waiting(sql)}) w limit ${max}) x`;
+  return rows[0]?.n ?? 0;
+}
+
 async function listOperators(
   db: Queryable,
   named: ReadonlyMap<string, string>,
-  page: { only: bigint } | { after: bigint | undefined; limit: number },
+  page: { only: bigint } | OperatorPage,
 ): Promise<Operator[]> {
   const { sql } = db;
   const which =
     'only' in page
       ? sql`where k.operator_no = ${String(page.only)}::numeric`
       : sql`where k.operator_no > ${String(page.after ?? -1n)}::numeric
+            and (not ${page.proposed} or k.operator_no in (${waiting(sql)}))
           order by k.operator_no limit ${page.limit}`;
   const rows = await sql<(Omit<Operator, 'proposal'> & Stored)[]>`
     with named as (

@@ -109,6 +109,25 @@ describe('A mapping', () => {
     expect(rows[5]).toMatchObject({ addr: NAMED_WALLET, source: 'setting', proposal: null });
   });
 
+  it('The status counts the operators whose proposed wallet waits, which the list can be limited to', async () => {
+    const waiting = async () => {
+      const { body } = await api.call('GET', '/api/operators?proposed=true&limit=500');
+      const { body: status } = await api.call('GET', '/api/status');
+      const numbers = body.data.map(({ operator_no: no }) => no);
+      expect((status.open as { operators_proposed: number }).operators_proposed).toBe(
+        numbers.length,
+      );
+      return numbers;
+    };
+    const before = await waiting();
+    await propose(60, freshAddr());
+    await propose(61, freshAddr());
+    expect(await waiting()).toEqual(expect.arrayContaining([...before, '60', '61']));
+    await approve(60);
+    await reject(61);
+    expect(await waiting()).toEqual(before);
+  });
+
   it('Of proposals and approvals at the same time one is made', async () => {
     const [one, other] = [freshAddr(), freshAddr()];
     const proposed = await Promise.all(

@@ -109,7 +109,7 @@ describe('The page of the console', () => {
   it('Every page that has a view is served, and no other', async () => {
     const pages = (await everything()).get(`${folder}/app.ts`) ?? '';
     const views = /VIEWS\b[^{]*\{([\s\S]*?)\n\};/.exec(pages)?.[1] ?? '';
-    const names = [...views.matchAll(/^ +'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
+    const names = [...views.matchAll(/^ *'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
     expect(names).toContain('operations');
     for (const name of names) expect((await get(`/${name}`)).status, name).toBe(200);
     expect((await get('/operation')).status).toBe(404);

@@ -227,12 +227,16 @@ describe('Finance in the console', () => {
     await ann.open(path);
     await ann.page.getByText('bob rejected that: “where does it say so?”').waitFor();
     await order(ann.page, map, { reason: 'the contract, page 3' });
-    await bob.open(path);
+    await bob.open('/');
+    await bob.page.getByRole('link', { name: 'wallets of operators to be approved' }).click();
     await bob.page.getByText('the contract, page 3').waitFor();
+    await bob.check('operators whose wallet waits');
     await bob.page.getByRole('button', { name: approve }).click();
     await bob.page.getByText('posted again, from the wallet: 3. Open drifts').waitFor();
     await bob.check('the approval of a mapping');
     await bob.page.locator('dialog button.danger').click();
+    await bob.page.getByText('No proposal waits.').waitFor();
+    await bob.open(path);
     await bob.page.getByText('operations explain it').first().waitFor();
     await bob.check('a drift that a mapping explains');
     expect(await drifts('unclosed')).toEqual([]);
@@ -250,6 +254,7 @@ describe('Finance in the console', () => {
       '/wallets',
       `/wallets/${ada}`,
       ...['operations', 'observations', 'drifts'].map((tab) => `/wallets/${ada}?show=${tab}`),
+      '/operators',
       '/tokens',
       '/tokens/1',
       '/tokens/1/4711',

@@ -55,6 +55,7 @@ const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
   audit: [() => import('./views/setup/audit.ts')],
   drifts: [() => import('./views/ledger/drifts.ts'), () => import('./views/ledger/drift.ts')],
   wallets: [() => import('./views/ledger/wallets.ts'), () => import('./views/ledger/wallet.ts')],
+  operators: [() => import('./views/ledger/operators.ts')],
   tokens: [() => import('./views/ledger/tokens.ts'), () => import('./views/ledger/token.ts')],
   ledger: [() => import('./views/ledger/ledger.ts')],
   reports: [() => import('./views/ledger/reports.ts'), () => import('./views/ledger/report.ts')],

@@ -20,6 +20,7 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
     [
       ['/drifts', 'Drifts'],
       ['/wallets', 'Wallets'],
+      ['/operators', 'Operators'],
       ['/tokens', 'Tokens'],
       ['/ledger', 'Ledger'],
       ['/reports', 'Reports'],

@@ -78,6 +78,7 @@ const open = {
     'The service no longer shows them, and the ledger holds a balance of them',
   ),
   oldest_vanished_at: nullable(instant()),
+  operators_proposed: count('Operators whose proposed wallet waits for another owner'),
   outcomes_proposed: count('Operations whose proposed outcome waits for another owner'),
 };
 

@@ -1,5 +1,16 @@
 /** An operator, the wallet that its gives are posted from, and who decided that. */
-import { address, count, digits, id, instant, list, nullable, object, oneOf } from '../fields.ts';
+import {
+  address,
+  count,
+  digits,
+  flag,
+  id,
+  instant,
+  list,
+  nullable,
+  object,
+  oneOf,
+} from '../fields.ts';
 import { operatorProposal } from '../operations/decision.ts';
 import { resource } from '../resource.ts';
 
@@ -9,19 +20,27 @@ export const COUNTED_MAX = 20_000;
 export const operator = resource(
   'Operator',
   {
-    operator_no: digits('Number of the operator, as in the path of its gives'),
+    operator_no: digits('Number of the operator, as in the path of its gives', {
+      title: 'Operator',
+    }),
     addr: nullable(
-      address('The wallet that its gives are posted from; null: the account `operator:<number>`'),
+      address('The wallet that its gives are posted from; null: the account `operator:<number>`', {
+        title: 'Pays from',
+      }),
     ),
     source: nullable(
       oneOf(
         ['setting', 'mapping'],
         '`setting`: `ledger.operators` names it, which wins; `mapping`: two owners did',
+        { title: 'Named by' },
       ),
     ),
     proposal: nullable(object(operatorProposal, 'The newest one')),
   },
-  { columns: ['operator_no', 'addr', 'source'] },
+  {
+    columns: ['operator_no', 'addr', 'source'],
+    filters: { proposed: flag('Only operators whose proposed wallet waits for another owner') },
+  },
 );
 
 export const operatorDetail = resource('OperatorDetail', {

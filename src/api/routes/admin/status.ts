@@ -4,7 +4,7 @@ import type { Db, Tx } from '../../../db/connect.ts';
 import { listLiving } from '../../../db/leases.ts';
 import { DAY_MS, type Instant } from '../../../kernel/clock.ts';
 import { VERSION } from '../../../kernel/version.ts';
-import { countUnposted } from '../../../ledger/ledger.ts';
+import { countProposedOperators, countUnposted } from '../../../ledger/ledger.ts';
 import {
   announcementFields,
   countBacklog,
@@ -134,14 +134,21 @@ export function budgetOf(upstream: ApiDeps['upstream']): Row<typeof budget> {
 }
 
 async function readWork(tx: Tx, now: Instant, staleAfterMs: number) {
-  const [counts, outcomesProposed, periods, endpointsFailing, deliveriesExhausted] =
-    await Promise.all([
-      countIn(tx, now, staleAfterMs),
-      countProposed(tx, COUNT_MAX),
-      findWaitingPeriods(tx, now),
-      countFailing(tx),
-      countExhausted(tx, COUNT_MAX),
-    ]);
+  const [
+    counts,
+    operatorsProposed,
+    outcomesProposed,
+    periods,
+    endpointsFailing,
+    deliveriesExhausted,
+  ] = await Promise.all([
+    countIn(tx, now, staleAfterMs),
+    countProposedOperators(tx, COUNT_MAX),
+    countProposed(tx, COUNT_MAX),
+    findWaitingPeriods(tx, now),
+    countFailing(tx),
+    countExhausted(tx, COUNT_MAX),
+  ]);
   const {
     stages,
     operations,
@@ -168,6 +175,7 @@ async function readWork(tx: Tx, now: Instant, staleAfterMs: number) {
       driftsProposed: drifts.proposed,
       walletsVanished: vanished.count,
       oldestVanishedAt: vanished.oldestAt,
+      operatorsProposed,
       outcomesProposed,
     },
     webhooks: { endpointsFailing, deliveriesExhausted },

@@ -10,7 +10,7 @@ import type { Row } from '../../../resources/resource.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-import { addressInput, decimalInput, reasonInput } from '../../http/schemas.ts';
+import { addressInput, decimalInput, filtersOf, reasonInput } from '../../http/schemas.ts';
 
 const DRIFTS_MAX = 200;
 
@@ -37,10 +37,12 @@ export function addOperators(
     scope: 'read',
     path: '/api/operators',
     summary: 'List operators that have a wallet, or a proposal for one',
-    request: z.object({ query: z.strictObject(paging) }),
+    request: z.object({
+      query: z.strictObject({ ...paging, ...filtersOf(operator.filters) }),
+    }),
     items: operator,
     parsePosition: (text) => (/^\d{1,100}$/.test(text) ? BigInt(text) : undefined),
-    list: (_, page) => operatorMappings.list(page),
+    list: ({ query: { proposed = false } }, page) => operatorMappings.list({ ...page, proposed }),
     position: ({ operatorNo }) => operatorNo,
   });
   router.answer({

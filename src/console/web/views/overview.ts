@@ -68,6 +68,12 @@ const TASKS: readonly Task[] = [
     count: ({ open }) => open.outcomes_proposed,
   },
   {
+    tone: 'warn',
+    what: 'wallets of operators to be approved',
+    href: '/operators?proposed=true',
+    count: ({ open }) => open.operators_proposed,
+  },
+  {
     tone: 'bad',
     what: 'failing endpoints',
     href: '/endpoints?failing=true',

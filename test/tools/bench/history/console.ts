@@ -35,6 +35,7 @@ const PAGES: Record<string, string> = {
   drifts: '/drifts',
   'a drift': '/drifts/drf_00000000-0000-7000-8000-000000000001',
   wallets: '/wallets',
+  operators: '/operators',
   tokens: '/tokens',
   'the trial balance': '/ledger',
   'transactions of the ledger': '/ledger?show=transactions',

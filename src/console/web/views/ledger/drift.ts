@@ -202,7 +202,10 @@ function Decide({ drift, path, done }: DecideProps) {
   if (!isUnclosed(drift)) return null;
   return html`<${Card} tone="bad" title="Propose how it ends">
     ${operatorTexts(drift).map((text) => html`<p class="notice warn">${text}</p>`)}
-    ${drift.operator && html`<${Mapping} drift=${drift} done=${done} />`}
+    ${
+      drift.operator &&
+      html`<${Mapping} no=${drift.operator.operator_no} addr=${drift.addr} done=${done} />`
+    }
     <p>
       A proposal changes nothing. The owner of another key approves it; then the ledger follows.
     </p>

@@ -1,4 +1,4 @@
-/** A drift whose wallet seems to be that of an operator: two owners map the wallet to it. */
+/** Two owners map a wallet to the operator that pays from it. */
 import type { operatorDetail } from '../../../../resources/ledger/operator.ts';
 import type { Shown } from '../../../../resources/resource.ts';
 import { call, useData } from '../../kit/api.ts';
@@ -6,15 +6,13 @@ import { DECIDE, Order, REASON } from '../../kit/dialog.ts';
 import { Time, WalletLink } from '../../kit/elements.ts';
 import { countText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
-import type { Drift } from './drift-words.ts';
 
 type Operator = Shown<typeof operatorDetail>;
 
 const EVERY_MS = 10_000;
 
 /** Proposes the mapping, or approves or rejects what was proposed. */
-export function Mapping({ drift: { addr, operator }, done }: { drift: Drift; done: () => void }) {
-  const no = operator?.operator_no ?? '';
+export function Mapping({ no, addr, done }: { no: string; addr: string; done: () => void }) {
   const path = `/api/operators/${no}`;
   const { data, reload } = useData<Operator>(path, EVERY_MS);
   if (!data) return null;

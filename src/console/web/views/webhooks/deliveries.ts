@@ -116,8 +116,9 @@ export function deliveryColumns(isOfOne = false) {
     },
     id: null,
     event_type: {
-      of: ({ event_type: type, subject }) => html`${type}<br />
-        <span class="muted" title=${subject}>${subjectText(subject)}</span>`,
+      of: ({ event_type: type, subject }) => html`<span>
+        ${type}<br /><span class="muted" title=${subject}>${subjectText(subject)}</span>
+      </span>`,
     },
     subject: null,
     state: { of: (row) => html`<${State} of=${stateOf(row)} />` },
