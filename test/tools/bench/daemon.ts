@@ -5,11 +5,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { requestText } from './load.ts';
-import { PINS } from './process.ts';
+import { ON_EVERY_CORE } from './process.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 export const KEY = 'thk_bench-admin-key-0123456789abcdefghijklmnop';
@@ -68,9 +68,7 @@ export async function withProcesses<T>(work: (processes: Processes) => Promise<T
 
 /** Starts a process that may use every core, and waits for the line with its address. */
 export async function run(args: string[], env: Record<string, string> = {}): Promise<Running> {
-  const command = [process.execPath, ...args];
-  if (PINS) command.unshift('taskset', '-c', `0-${availableParallelism() - 1}`);
-  const [program = '', ...rest] = command;
+  const [program = '', ...rest] = [...ON_EVERY_CORE, process.execPath, ...args];
   const child = spawn(program, rest, {
     cwd: ROOT,
     env: { PATH: process.env.PATH, ...env },

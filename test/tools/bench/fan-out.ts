@@ -19,6 +19,7 @@ import {
   withProcesses,
 } from './daemon.ts';
 import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
+import { ON_EVERY_CORE } from './process.ts';
 import { forget, give, received, waitsOf } from './waits.ts';
 
 const ENDPOINTS = 50;
@@ -99,7 +100,8 @@ async function burst(daemon: Running, receiver: Running, endpoints: Endpoints): 
 
 async function loop(receiver: Running): Promise<Sample> {
   const args = ['test/tools/bench/signed-posts.ts', receiver.port, ENDPOINTS, EVENTS * ENDPOINTS];
-  const child = spawn(process.execPath, args.map(String), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [program = '', ...rest] = [...ON_EVERY_CORE, process.execPath, ...args.map(String)];
+  const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   child.stdout.on('data', (chunk) => {
     text += chunk;

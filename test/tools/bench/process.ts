@@ -8,8 +8,12 @@ import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+/** Before this process leaves one: a process is told only of those that it may use. */
+const CORES = availableParallelism();
 /** Whether processes can be kept on one core each. */
-export const PINS = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0;
+export const PINS = CORES > 1 && spawnSync('taskset', ['--version']).status === 0;
+/** Begins the command of a process that may use every core. */
+export const ON_EVERY_CORE = PINS ? ['taskset', '-c', `0-${CORES - 1}`] : [];
 
 export interface ServerProcess {
   /** Its first line, which is JSON. */
@@ -33,13 +37,12 @@ export async function startServer(script: string, args: string[] = []): Promise<
 
 /** Keeps this process, which makes the load, off the first core. */
 export function leaveFirstCore(): void {
-  const others = `1-${availableParallelism() - 1}`;
-  if (PINS) spawnSync('taskset', ['-acp', others, String(process.pid)]);
+  if (PINS) spawnSync('taskset', ['-acp', `1-${CORES - 1}`, String(process.pid)]);
 }
 
 /** Undoes it, for a bench whose servers and load share all cores. */
 export function useEveryCore(): void {
-  if (PINS) spawnSync('taskset', ['-acp', `0-${availableParallelism() - 1}`, String(process.pid)]);
+  if (PINS) spawnSync('taskset', ['-acp', `0-${CORES - 1}`, String(process.pid)]);
 }
 
 const IO: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit'];

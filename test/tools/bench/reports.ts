@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
@@ -15,15 +15,13 @@ import { pause } from '../../../src/kernel/clock.ts';
 import { CLIENT, DAEMON_FLAGS, daemonEnv, KEY, withProcesses } from './daemon.ts';
 import { type Bench, type Figures, figuresOf, type Sample } from './frame.ts';
 import { pressed, requestText } from './load.ts';
-import { PINS, useEveryCore } from './process.ts';
+import { ON_EVERY_CORE, useEveryCore } from './process.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const LINES = 100_000;
 const WALLETS = 5_000;
 const FIRST_AT = Date.UTC(2025, 0, 1);
 const MIB = 1024;
-/** The load keeps off the first core; the daemon may use all of them. */
-const EVERY_CORE = PINS ? ['taskset', '-c', `0-${availableParallelism() - 1}`] : [];
 
 export const reports: Bench = {
   name: 'reports',
@@ -32,7 +30,7 @@ export const reports: Bench = {
   async run() {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
     await chmod(folder, 0o755);
-    const [program = '', ...rest] = [...EVERY_CORE, process.execPath, 'src/main.ts'];
+    const [program = '', ...rest] = [...ON_EVERY_CORE, process.execPath, 'src/main.ts'];
     const daemon = spawn(program, rest, {
       cwd: ROOT,
       env: { PATH: process.env.PATH, DATA_DIR: join(folder, 'data'), PORT: '0', ADMIN_KEY: KEY },

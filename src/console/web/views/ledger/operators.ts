@@ -21,7 +21,7 @@ export default function Operators(_: ViewProps) {
   return html`<${View}
     title="Operators"
     lead="Gives of an operator are posted from its wallet, which the settings name or two owners
-      map: one proposes it, here from a drift of the wallet, another approves."
+      map: one proposes it on the page of a drift of the wallet, another approves it here."
   >
     ${
       proposed &&
