@@ -103,7 +103,7 @@ describe('A mapping', () => {
     await propose(10, freshAddr());
     await propose('123456789012345678901', freshAddr());
     const pages = await api.pagesOf('/api/operators?limit=2');
-    const rows = pages.flatMap(({ data }) => data) as unknown as { operator_no: string }[];
+    const rows = pages.flatMap(({ data }) => data);
     const numbers = rows.map(({ operator_no: no }) => no);
     expect(numbers).toEqual(['1', '2', '3', '10', '50', NAMED_OPERATOR, '123456789012345678901']);
     expect(rows[5]).toMatchObject({ addr: NAMED_WALLET, source: 'setting', proposal: null });

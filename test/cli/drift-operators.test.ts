@@ -46,7 +46,7 @@ it('A drift of the wallet of an operator names its gives, and the command and th
   expect(rows).toHaveLength(3);
 });
 
-it('The words about an operator name its number, the command and the setting; without one there are none', () => {
+it('A drift that equals gives of an operator says how to map its wallet, and any other drift does not', () => {
   const operator = { operator_no: '12', gives: ['op_1'] };
   expect(operatorTexts({ addr: '0xA', operator: null })).toEqual([]);
   expect(operatorTexts({ addr: '0xA', operator }).join(' ')).toMatch(

@@ -201,7 +201,7 @@ async function* readUsedKeys(path: string): AsyncGenerator<UsedSinceBackup[]> {
     }
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure('bad_setting', `${path} cannot be read`);
+    throw refusal(path, 'cannot be read');
   }
   yield group;
 }
@@ -210,7 +210,7 @@ function usedOf(line: string, where: string): UsedSinceBackup | undefined {
   if (line === '') return undefined;
   if (!line.startsWith('{')) return { key: keyOf(line, where), operationId: null };
   const parsed = tryParseJson(line) as Members | undefined;
-  if (typeof parsed !== 'object') throw new Failure('bad_setting', `${where} is not JSON`);
+  if (typeof parsed !== 'object') throw refusal(where, 'is not JSON');
   const { idempotency_key, operation_id, error } = (parsed.data ?? parsed) as Members;
   if (UNAPPLIED.includes(String(error?.class))) return undefined;
   const key = typeof idempotency_key === 'string' ? keyOf(idempotency_key, where) : null;
@@ -227,6 +227,9 @@ interface Members {
 
 function keyOf(text: string, where: string): string {
   if (isHeaderText(text)) return text;
-  const what = `is no idempotency key: 1 to ${HEADER_TEXT_MAX} printable characters`;
-  throw new Failure('bad_setting', `${where} ${what}; nothing was taken`);
+  throw refusal(where, `is no idempotency key: 1 to ${HEADER_TEXT_MAX} printable characters`);
+}
+
+function refusal(where: string, why: string): Failure {
+  return new Failure('bad_setting', `${where} ${why}; nothing of the file was taken`);
 }

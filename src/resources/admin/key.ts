@@ -8,7 +8,7 @@ export type Scope = (typeof SCOPES)[number];
 
 /** The secret of a key, and how refusals and the settings describe it. */
 export const SECRET_PATTERN = /^thk_[A-Za-z0-9_-]{32,200}$/;
-export const SECRET_WORDS = 'thk_ and at least 32 letters, digits, - or _';
+export const SECRET_WORDS = 'thk_ and at least 32 letters, digits, - or _ (200 at most)';
 
 /** True for a key that was let in by `portal` alone: it sees what belongs to its owner. */
 export function seesOnlyOwn(scopes: readonly Scope[]): boolean {

@@ -76,7 +76,7 @@ export const drift = resource(
       document(
         { drift_id: id('drf'), proposal: oneOf(PROPOSALS), operation_id: nullable(id('op')) },
         'The proposal that fits the cause; made when none is named. Null until the amount is ' +
-          'exact, and with the cause operator_wallet, which the wallet of the operator ends',
+          'exact, and with the cause operator_wallet, which ends once the wallet is mapped',
       ),
     ),
     operator: nullable(

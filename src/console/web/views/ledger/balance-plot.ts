@@ -5,7 +5,7 @@ import type { Shown } from '../../../../resources/resource.ts';
 import { readersNow } from '../../kit/format.ts';
 import { html, useMemo } from '../../kit/html.ts';
 import { Plot } from '../../kit/plot.ts';
-import type { Drift } from './drift-words.ts';
+import type { Drift } from '../drifts/drift-words.ts';
 
 type StatementLine = Shown<typeof statementLine>;
 type Observation = Shown<typeof walletObservation>;

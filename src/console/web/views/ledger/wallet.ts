@@ -27,9 +27,9 @@ import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
+import { type Drift, Sentence } from '../drifts/drift-words.ts';
 import { type Operation, operationColumns } from '../operations/operations.ts';
 import { BalancePlot } from './balance-plot.ts';
-import { type Drift, Sentence } from './drift-words.ts';
 import { WalletState } from './wallets.ts';
 
 type Wallet = Shown<typeof wallet>;
